@@ -1,0 +1,118 @@
+//! Chang and Roberts 1979: an improved algorithm for decentralised extrema finding.
+//!
+//! Model: asynchronous unidirectional ring, unique ids, n unknown, no failure inside an election.
+//!
+//! Every candidate sends its id clockwise. A node passes on ids that beat its own and swallows the rest, so only the
+//! best id survives a whole lap; its owner recognises it and sends SELECTED around.
+//!
+//! Messages: without the announcement the sum over all nodes of the distance to the next better id (n for the best):
+//! 2n-1 .. n(n+1)/2, n·H_n on average; SELECTED adds n.
+//!
+//! The sources differ in what a node does that is woken by somebody else's PROBE. *Own probe first*: it sends its own
+//! id before it looks at the one in hand, so the count does not depend on who starts. *Substitute* (the paper's
+//! start-up rule): it puts its own id in the place of a worse one and stays silent under a better one; one initiator
+//! then costs at most 3n-1. They are two catalog rows. Both latch on `leader`, not on `participant`: the winner clears
+//! the flag before the SELECTED lap is over, and a late start there must not elect it twice.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::Uid;
+use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
+use crate::view::Side;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ChangRoberts<const SUBSTITUTE: bool> {
+    participant: bool,
+    leader: Option<Uid>,
+}
+
+pub type OwnProbeFirst = ChangRoberts<false>;
+pub type Substitute = ChangRoberts<true>;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Msg {
+    Probe(Uid),
+    Selected(Uid),
+}
+
+impl Message for Msg {
+    const KINDS: &'static [Kind] = &[Kind::election("probe"), Kind::announcement("selected")];
+
+    #[inline]
+    fn kind(&self) -> usize {
+        match self {
+            Msg::Probe(_) => 0,
+            Msg::Selected(_) => 1,
+        }
+    }
+}
+
+impl<const SUBSTITUTE: bool> Protocol for ChangRoberts<SUBSTITUTE> {
+    type Link = Side;
+    type Message = Msg;
+    type Timer = ();
+    type Command = Campaign;
+    type Event = Outcome;
+    type Durable = ();
+
+    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
+        ChangRoberts { participant: false, leader: None }
+    }
+
+    #[inline]
+    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Command(Campaign) => self.join(ctx, out),
+            Input::Message { message: Msg::Probe(k), .. } => self.probe(ctx, k, out),
+            Input::Message { message: Msg::Selected(x), .. } => self.selected(ctx, x, out),
+            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+        }
+    }
+}
+
+impl<const SUBSTITUTE: bool> Election for ChangRoberts<SUBSTITUTE> {}
+
+impl<const SUBSTITUTE: bool> ChangRoberts<SUBSTITUTE> {
+    fn asleep(&self) -> bool {
+        !self.participant && self.leader.is_none()
+    }
+
+    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if self.asleep() {
+            self.participant = true;
+            out.send(Side::Right, Msg::Probe(ctx.me));
+        }
+    }
+
+    fn probe(&mut self, ctx: &Ctx<'_>, k: Uid, out: &mut impl Outbox<Self>) {
+        if k == ctx.me {
+            if self.leader.is_none() {
+                self.leader = Some(ctx.me);
+                self.participant = false;
+                out.announce(Outcome::Won);
+                out.send(Side::Right, Msg::Selected(ctx.me));
+            }
+            return;
+        }
+        let better = ctx.beats(k, ctx.me);
+        if !SUBSTITUTE || !better {
+            self.join(ctx, out);
+        }
+        if better {
+            if self.leader.is_none() {
+                self.participant = true;
+            }
+            out.forward(Side::Right, Msg::Probe(k));
+        }
+    }
+
+    fn selected(&mut self, ctx: &Ctx<'_>, x: Uid, out: &mut impl Outbox<Self>) {
+        if x == ctx.me || self.leader.is_some() {
+            return;
+        }
+        self.leader = Some(x);
+        self.participant = false;
+        out.announce(Outcome::Follow(Some(x)));
+        out.forward(Side::Right, Msg::Selected(x));
+    }
+}

@@ -1,0 +1,126 @@
+//! Who is who: node ids, uids, epochs and the values derived from them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The configured number of a member. Unique in a cluster, never reused for another machine while the cluster lives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct NodeId(pub u32);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What elections compare: the priority first, the id breaks ties. Unique because the id is.
+///
+/// The priority is 32 bits wide so that a uid fits one machine word: the simulator keeps 10^7 of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Uid {
+    pub priority: u32,
+    pub id: NodeId,
+}
+
+impl Uid {
+    /// A uid of priority 0, where only the id counts.
+    pub const fn plain(id: u32) -> Self {
+        Uid { priority: 0, id: NodeId(id) }
+    }
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.priority == 0 { write!(f, "{}", self.id) } else { write!(f, "{}:{}", self.priority, self.id) }
+    }
+}
+
+/// Which uid an election looks for. The sources disagree: most elect the highest, one elects the lowest.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wins {
+    #[default]
+    Highest,
+    Lowest,
+}
+
+impl Wins {
+    /// The one comparison every algorithm uses.
+    #[inline]
+    pub fn beats(self, a: Uid, b: Uid) -> bool {
+        match self {
+            Wins::Highest => a > b,
+            Wins::Lowest => a < b,
+        }
+    }
+
+    #[inline]
+    pub fn better(self, a: Uid, b: Uid) -> Uid {
+        if self.beats(b, a) { b } else { a }
+    }
+
+    /// The one that beats all others; `None` of nobody.
+    pub fn best(self, of: impl IntoIterator<Item = Uid>) -> Option<Uid> {
+        of.into_iter().reduce(|a, b| self.better(a, b))
+    }
+}
+
+/// The number of a reign. Never decreases at a member, restarts included.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    #[must_use]
+    pub fn next(self) -> Self {
+        Epoch(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A fencing token: a resource that refuses smaller tokens than it has seen is safe from deposed leaders.
+///
+/// The pair (epoch, id) in one word: a classic election may crown two leaders in one epoch (one per component),
+/// and the pair still orders them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Token(pub u64);
+
+impl Token {
+    pub fn new(epoch: Epoch, id: NodeId) -> Self {
+        Token(epoch.0 << 16 | u64::from(id.0 & 0xffff))
+    }
+}
+
+/// Which life of a process this is: the counter grows with every start, the nonce tells clones of a disk apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Incarnation {
+    pub counter: u64,
+    pub nonce: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priority_outranks_id_and_id_breaks_ties() {
+        let low_id_high_priority = Uid { priority: 2, id: NodeId(1) };
+        let high_id = Uid { priority: 1, id: NodeId(9) };
+        assert!(Wins::Highest.beats(low_id_high_priority, high_id));
+        assert!(Wins::Lowest.beats(high_id, low_id_high_priority));
+        assert!(Wins::Highest.beats(Uid::plain(2), Uid::plain(1)));
+        assert!(!Wins::Highest.beats(Uid::plain(2), Uid::plain(2)));
+        assert_eq!(Wins::Lowest.best([3, 1, 2].map(Uid::plain)), Some(Uid::plain(1)));
+    }
+
+    #[test]
+    fn tokens_order_by_epoch_then_id() {
+        assert!(Token::new(Epoch(2), NodeId(1)) > Token::new(Epoch(1), NodeId(65535)));
+        assert!(Token::new(Epoch(2), NodeId(2)) > Token::new(Epoch(2), NodeId(1)));
+    }
+}

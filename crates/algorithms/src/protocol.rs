@@ -1,0 +1,199 @@
+//! The core: what a state machine is, what goes in, what comes out.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{NodeId, Uid, Wins};
+use crate::settings::Settings;
+use crate::view::{Link, View};
+
+/// Plain values: they travel, are stored, compared and hashed by the model checker.
+pub trait Data: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {}
+impl<T: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static> Data for T {}
+
+/// What a machine may look at besides its own state. It belongs to the driver and is lent for one step.
+#[derive(Clone, Copy, Debug)]
+pub struct Ctx<'a> {
+    pub me: Uid,
+    pub view: &'a View,
+    pub settings: &'a Settings,
+    /// One fresh random word per step: all the randomness a machine ever gets.
+    pub dice: u64,
+}
+
+impl Ctx<'_> {
+    #[inline]
+    pub fn beats(&self, a: Uid, b: Uid) -> bool {
+        self.settings.wins.beats(a, b)
+    }
+
+    pub fn wins(&self) -> Wins {
+        self.settings.wins
+    }
+}
+
+/// A pure state machine. The same compiled code runs in the daemon, the simulator, the model checker and the tests.
+pub trait Protocol: Clone + Eq + Hash + Debug + Sized + Send + Sync + 'static {
+    type Link: Link;
+    type Message: Message;
+    /// Named timers: setting one again replaces it.
+    type Timer: Copy + Ord + Hash + Debug + Send + Sync + 'static;
+    type Command: Clone + Eq + Hash + Debug + Send + Sync + 'static;
+    type Event: Clone + Eq + Hash + Debug + Send + Sync + 'static;
+    /// What must survive a crash: always the whole record, never a delta. `()` where nothing must.
+    type Durable: Data;
+
+    fn start(ctx: &Ctx<'_>, stored: Option<Self::Durable>, out: &mut impl Outbox<Self>) -> Self;
+    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>);
+}
+
+/// Messages are counted by kind, the announcement of the result apart from the election proper.
+pub trait Message: Data {
+    const KINDS: &'static [Kind];
+
+    /// Index into [`Message::KINDS`].
+    fn kind(&self) -> usize;
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kind {
+    pub name: &'static str,
+    /// Coordinator, selected, elected, announce, leader: tells a result that is already decided.
+    pub announcement: bool,
+}
+
+impl Kind {
+    pub const fn election(name: &'static str) -> Self {
+        Kind { name, announcement: false }
+    }
+
+    pub const fn announcement(name: &'static str) -> Self {
+        Kind { name, announcement: true }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Input<P: Protocol> {
+    /// `from` is the receiver's own name of the link the message came in on.
+    Message {
+        from: P::Link,
+        message: P::Message,
+    },
+    Timer(P::Timer),
+    PeerUp(NodeId),
+    PeerDown(NodeId),
+    Command(P::Command),
+    /// A record given to [`Outbox::store`] is on the disk now.
+    Stored(P::Durable),
+}
+
+/// Takes the effects of a step. Effects happen in call order; a driver may crash the node between any two of them.
+pub trait Outbox<P: Protocol> {
+    /// A new message: hop count 0.
+    fn send(&mut self, to: P::Link, message: P::Message);
+    /// The message in hand goes on: hop count + 1, so hop limits need no field in any message.
+    fn forward(&mut self, to: P::Link, message: P::Message);
+    fn set_timer(&mut self, timer: P::Timer, after: Span);
+    fn cancel_timer(&mut self, timer: P::Timer);
+    /// A barrier: no later effect happens before the record is on the disk.
+    fn persist(&mut self, record: P::Durable);
+    /// In the background: nothing waits; [`Input::Stored`] says when the record is on the disk.
+    fn store(&mut self, record: P::Durable);
+    fn announce(&mut self, event: P::Event);
+}
+
+/// How long a timer waits: the driver draws a point of the span.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Span {
+    pub min: Duration,
+    pub max: Duration,
+}
+
+impl Span {
+    pub fn exactly(after: Duration) -> Self {
+        Span { min: after, max: after }
+    }
+
+    /// Between `after` and half as much again: keeps peers that started together from staying in step.
+    pub fn jittered(after: Duration) -> Self {
+        Span { min: after, max: after + after / 2 }
+    }
+
+    /// The point that a uniformly random word picks.
+    pub fn draw(self, dice: u64) -> Duration {
+        let width = self.max.saturating_sub(self.min).as_nanos() as u64;
+        if width == 0 { self.min } else { self.min + Duration::from_nanos(dice % (width + 1)) }
+    }
+}
+
+/// The one command an election machine takes: begin, because the leader is gone or the operator said so.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Campaign;
+
+/// What an election machine announces.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Outcome {
+    Won,
+    /// Somebody else won; `None` where the algorithm is anonymous and cannot know who.
+    Follow(Option<Uid>),
+    /// This attempt cannot succeed: a new round is wanted.
+    GaveUp,
+    /// A continuous machine no longer stands by its last decision.
+    Halted,
+}
+
+pub trait Election: Protocol<Command = Campaign, Event = Outcome> {
+    /// The published state vector, for algorithms whose correctness is stated over one.
+    fn state_vector(&self) -> Option<StateVector> {
+        None
+    }
+}
+
+/// Garcia-Molina's S(i): what assertions 1 and 2 speak about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct StateVector {
+    pub s: Status,
+    pub c: Option<NodeId>,
+    /// The task definition, as an opaque number.
+    pub d: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Status {
+    Down,
+    Election,
+    Reorganization,
+    Normal,
+}
+
+/// A synchronous algorithm on a unidirectional ring: each round it reads what its left neighbour sent in the round
+/// before and may send to the right. A synchroniser turns it into a [`Protocol`]; the simulator runs it as it is.
+pub trait Rounds: Clone + Eq + Hash + Debug + Send + Sync + 'static {
+    type Message: Message;
+
+    fn new(ctx: &Ctx<'_>) -> Self;
+
+    /// `awake`: this node starts by its own will in this round. Messages pushed to `out` are read by the right
+    /// neighbour in round `r + 1`.
+    fn round(
+        &mut self,
+        ctx: &Ctx<'_>,
+        r: u64,
+        awake: bool,
+        inbox: &[Self::Message],
+        out: &mut Vec<Self::Message>,
+    ) -> Next;
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Next {
+    /// Nothing to do before round `until` unless a message arrives: lets the simulator skip silence.
+    Quiet { until: u64 },
+    Go,
+    /// Decided; keeps taking part as a relay.
+    Decided(Outcome),
+}

@@ -1,0 +1,134 @@
+//! What a [`Net`](crate::Net) reports, and the queue the reports wait in.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::handshake::{Incarnation, PeerId, RefuseCode};
+
+/// Names one client connection; never reused while the process lives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ClientId(pub(crate) u64);
+
+impl ClientId {
+    /// A number for logs and tables.
+    pub fn as_u64(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "client-{}", self.0)
+    }
+}
+
+/// One report of [`Net::event`](crate::Net::event).
+///
+/// Per peer the order is `Up`, its frames, `Down`, and so on: a peer is never up twice at once, a frame never precedes
+/// its `Up`, and a `Down` follows every frame that was received.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// An authenticated connection with this peer exists.
+    Up { peer: PeerId, incarnation: Incarnation },
+    /// The connection is gone; a wanted peer is being dialled again.
+    Down { peer: PeerId, incarnation: Incarnation, why: DownReason },
+    /// A dial failed before the far side answered: connection refused, timeout, name not resolved, no handshake.
+    Unreachable { peer: PeerId, why: String },
+    /// The far side answered our dial with a refusal, or we refused its answer. Already logged, at a limited rate.
+    Refused { peer: PeerId, code: RefuseCode, text: String },
+    /// One frame of a peer.
+    Frame { from: PeerId, payload: Bytes },
+    /// A client has authenticated.
+    ClientUp { client: ClientId },
+    /// One frame of a client.
+    ClientFrame { client: ClientId, payload: Bytes },
+    /// The client has left, or was too slow to read its replies.
+    ClientGone { client: ClientId },
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DownReason {
+    /// The far side closed or reset it: what a killed process looks like.
+    Remote,
+    /// The socket failed in another way, such as a network timeout.
+    Error,
+    /// The far side did not read fast enough and its queue is full.
+    Overflow,
+    /// The far side sent a frame no honest peer sends.
+    Protocol,
+    /// The far side had lost this connection and has opened a new one; `Up` follows.
+    Replaced,
+}
+
+impl fmt::Display for DownReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Remote => "closed by the far side",
+            Self::Error => "network error",
+            Self::Overflow => "too slow to read",
+            Self::Protocol => "broke the protocol",
+            Self::Replaced => "replaced by a new connection",
+        })
+    }
+}
+
+/// Reports not yet taken, with the bytes they hold so that a turn of reading can stop in time.
+#[derive(Debug, Default)]
+pub(crate) struct EventQueue {
+    events: VecDeque<Event>,
+    payload_bytes: usize,
+}
+
+impl EventQueue {
+    pub(crate) fn push(&mut self, event: Event) {
+        self.payload_bytes += payload_bytes(&event);
+        self.events.push_back(event);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Event> {
+        let event = self.events.pop_front()?;
+        self.payload_bytes -= payload_bytes(&event);
+        Some(event)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    pub(crate) fn payload_bytes(&self) -> usize {
+        self.payload_bytes
+    }
+
+    /// Drops what is queued about a peer's connection: its owner has just closed it and must not hear of it again.
+    pub(crate) fn forget_peer(&mut self, gone: PeerId) {
+        self.retain(|event| match event {
+            Event::Up { peer, .. } | Event::Down { peer, .. } => *peer != gone,
+            Event::Frame { from, .. } => *from != gone,
+            _ => true,
+        });
+    }
+
+    pub(crate) fn forget_client(&mut self, gone: ClientId) {
+        self.retain(|event| match event {
+            Event::ClientUp { client } | Event::ClientFrame { client, .. } | Event::ClientGone { client } => {
+                *client != gone
+            }
+            _ => true,
+        });
+    }
+
+    fn retain(&mut self, keep: impl FnMut(&Event) -> bool) {
+        self.events.retain(keep);
+        self.payload_bytes = self.events.iter().map(payload_bytes).sum();
+    }
+}
+
+fn payload_bytes(event: &Event) -> usize {
+    match event {
+        Event::Frame { payload, .. } | Event::ClientFrame { payload, .. } => payload.len(),
+        _ => 0,
+    }
+}

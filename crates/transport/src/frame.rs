@@ -1,0 +1,73 @@
+//! Frames: a four-byte big-endian length, then that many bytes.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use thiserror::Error;
+use tokio_util::codec::{Decoder, Encoder};
+
+/// The largest frame of an authenticated connection.
+pub const FRAME_MAX_BYTES: usize = 1 << 20;
+/// The largest frame before authentication.
+pub const HANDSHAKE_FRAME_MAX_BYTES: usize = 4 << 10;
+
+pub(crate) const PREFIX_BYTES: usize = 4;
+
+/// Cuts frames out of a byte stream.
+///
+/// The length prefix is a claim, not a fact: it never causes a reservation, so a connection holds memory in proportion
+/// to what it has sent.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameCodec {
+    max_bytes: usize,
+}
+
+/// Why a byte stream holds no further frame.
+#[derive(Debug, Error)]
+pub enum FrameError {
+    #[error("a frame of {bytes} bytes exceeds the limit of {max_bytes}")]
+    TooLarge { bytes: usize, max_bytes: usize },
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+impl FrameCodec {
+    /// For connections that have not proved who they are.
+    pub fn unauthenticated() -> Self {
+        Self { max_bytes: HANDSHAKE_FRAME_MAX_BYTES }
+    }
+
+    pub fn authenticated() -> Self {
+        Self { max_bytes: FRAME_MAX_BYTES }
+    }
+}
+
+impl Decoder for FrameCodec {
+    type Item = Bytes;
+    type Error = FrameError;
+
+    fn decode(&mut self, src: &mut BytesMut) -> Result<Option<Bytes>, FrameError> {
+        let Some(prefix) = src.first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
+        let bytes = u32::from_be_bytes(*prefix) as usize;
+        if bytes > self.max_bytes {
+            return Err(FrameError::TooLarge { bytes, max_bytes: self.max_bytes });
+        }
+        if src.len() < PREFIX_BYTES + bytes {
+            return Ok(None);
+        }
+        src.advance(PREFIX_BYTES);
+        Ok(Some(src.split_to(bytes).freeze()))
+    }
+}
+
+impl Encoder<&[u8]> for FrameCodec {
+    type Error = FrameError;
+
+    fn encode(&mut self, payload: &[u8], out: &mut BytesMut) -> Result<(), FrameError> {
+        if payload.len() > self.max_bytes {
+            return Err(FrameError::TooLarge { bytes: payload.len(), max_bytes: self.max_bytes });
+        }
+        out.reserve(PREFIX_BYTES + payload.len());
+        out.put_u32(payload.len() as u32);
+        out.put_slice(payload);
+        Ok(())
+    }
+}

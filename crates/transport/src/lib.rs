@@ -1,0 +1,38 @@
+//! Framed TCP between the members of a cluster and their clients.
+//!
+//! The crate carries opaque bytes and knows nothing about elections. One [`Net`] per process owns every authenticated
+//! connection; the task that owns the `Net` reads and writes the sockets itself, so a frame costs no task switch.
+//! Connections that are not authenticated yet live in tasks of their own, under a deadline and a cap.
+//!
+//! What must stay absent:
+//! - No byte from the wire is trusted: lengths are checked before anything is reserved, every value is decoded under a
+//!   limit, and nothing here panics on input.
+//! - No peer delays another: queues are bounded per connection, reads are bounded per turn, and dials run apart.
+//! - No second connection between two members is ever reported: see [`mod@admit`] for the argument.
+//! - No wire encoding outside [`codec`]: swapping it touches one file.
+
+mod accept;
+mod admit;
+mod client;
+pub mod codec;
+mod dial;
+mod event;
+mod exchange;
+mod frame;
+mod handshake;
+mod link;
+mod loglimit;
+mod net;
+mod peer;
+mod ready;
+mod secret;
+mod settings;
+
+pub use client::{ClientConnection, ClientSettings, ConnectError, RecvError, connect_client};
+pub use codec::CodecError;
+pub use event::{ClientId, DownReason, Event};
+pub use frame::{FRAME_MAX_BYTES, FrameCodec, FrameError, HANDSHAKE_FRAME_MAX_BYTES};
+pub use handshake::{Facts, Incarnation, PeerId, RefuseCode};
+pub use net::{Counters, Net};
+pub use secret::{Secret, SecretError};
+pub use settings::Settings;

@@ -1,0 +1,108 @@
+//! The cluster secret: proves membership, never travels, never prints.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use thiserror::Error;
+
+/// Shorter secrets could be guessed offline from one recorded handshake.
+const SECRET_MIN_BYTES: usize = 16;
+
+/// A secret shared by every member and client of a cluster.
+#[derive(Clone)]
+pub struct Secret(Arc<[u8]>);
+
+/// Why a secret was not taken.
+#[derive(Debug, Error)]
+pub enum SecretError {
+    #[error("the secret has {bytes} bytes; at least {SECRET_MIN_BYTES} are needed")]
+    TooShort { bytes: usize },
+    #[error("cannot read the secret file {path}: {source}")]
+    Unreadable { path: PathBuf, source: io::Error },
+}
+
+impl Secret {
+    /// Takes a secret; line ends at its end are dropped, since editors and `echo` add them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SecretError> {
+        let end = bytes.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+        if end < SECRET_MIN_BYTES {
+            return Err(SecretError::TooShort { bytes: end });
+        }
+        Ok(Self(Arc::from(&bytes[..end])))
+    }
+
+    /// Reads a secret from a file.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SecretError> {
+        let path = path.as_ref();
+        let bytes =
+            std::fs::read(path).map_err(|source| SecretError::Unreadable { path: path.to_path_buf(), source })?;
+        Self::from_bytes(&bytes)
+    }
+
+    /// HMAC-SHA256 over the parts, each preceded by its length so that no two lists of parts read the same.
+    pub(crate) fn proof(&self, parts: &[&[u8]]) -> Vec<u8> {
+        self.mac(parts).finalize().into_bytes().to_vec()
+    }
+
+    /// Compares in constant time.
+    pub(crate) fn verifies(&self, parts: &[&[u8]], proof: &[u8]) -> bool {
+        self.mac(parts).verify_slice(proof).is_ok()
+    }
+
+    fn mac(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
+        // HMAC takes keys of every length, so this cannot fail whatever the secret is.
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("hmac accepts any key length");
+        for part in parts {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        mac
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(redacted)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_ends_are_trimmed_and_short_secrets_refused() {
+        let plain = Secret::from_bytes(b"0123456789abcdef").unwrap();
+        let with_newline = Secret::from_bytes(b"0123456789abcdef\r\n").unwrap();
+        assert_eq!(plain.proof(&[b"x"]), with_newline.proof(&[b"x"]));
+        assert!(matches!(Secret::from_bytes(b"0123456789abcde\n"), Err(SecretError::TooShort { bytes: 15 })));
+        assert!(matches!(Secret::from_bytes(b"\n\n"), Err(SecretError::TooShort { bytes: 0 })));
+    }
+
+    #[test]
+    fn missing_file_is_named() {
+        let error = Secret::from_file("/nonexistent/secret").unwrap_err();
+        assert!(error.to_string().contains("/nonexistent/secret"), "{error}");
+    }
+
+    #[test]
+    fn debug_does_not_show_the_secret() {
+        let secret = Secret::from_bytes(b"super-secret-value").unwrap();
+        assert!(!format!("{secret:?}").contains("super"));
+    }
+
+    #[test]
+    fn a_proof_depends_on_every_part_and_on_where_parts_end() {
+        let secret = Secret::from_bytes(b"0123456789abcdef").unwrap();
+        let proof = secret.proof(&[b"ab", b"c"]);
+        assert!(secret.verifies(&[b"ab", b"c"], &proof));
+        assert!(!secret.verifies(&[b"a", b"bc"], &proof));
+        assert!(!secret.verifies(&[b"ab", b"d"], &proof));
+        assert!(!secret.verifies(&[b"ab", b"c"], &proof[..31]));
+        assert!(!secret.verifies(&[b"ab", b"c"], &[]));
+    }
+}

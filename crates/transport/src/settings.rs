@@ -1,0 +1,61 @@
+//! What a [`Net`](crate::Net) is told at its start.
+
+use std::time::Duration;
+
+use crate::handshake::{Facts, Incarnation, PeerId};
+use crate::secret::Secret;
+
+/// Identity, neighbours and limits of one process. [`Settings::new`] fills in the limits.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Only processes that name the same cluster connect.
+    pub cluster: String,
+    pub id: PeerId,
+    /// Tells this run of the process from every other run under the same id.
+    pub incarnation: Incarnation,
+    /// Named values that must be equal between peers; a difference is refused with both values named.
+    pub facts: Facts,
+    /// Both sides prove that they know it; it never crosses the wire.
+    pub secret: Option<Secret>,
+    /// Who may connect, and where each is dialled (`host:port`, resolved anew at every dial).
+    pub peers: Vec<(PeerId, String)>,
+    /// A connection that has not authenticated by then is closed.
+    pub handshake_deadline: Duration,
+    /// Name resolution and TCP connect together.
+    pub dial_timeout: Duration,
+    pub backoff_min: Duration,
+    pub backoff_max: Duration,
+    /// Outgoing bytes queued per peer; beyond it the peer loses its connection.
+    pub queue_bytes: usize,
+    /// Outgoing bytes queued per client.
+    pub client_queue_bytes: usize,
+    /// Bytes buffered for all clients together, both directions; beyond it the client that holds most is dropped.
+    pub client_total_bytes: usize,
+    /// Authenticated clients at one time; one more is refused as busy.
+    pub clients_max: usize,
+    /// Connections inside their handshake at one time; one more closes the oldest.
+    pub unauthenticated_max: usize,
+}
+
+impl Settings {
+    /// Settings with no facts, no secret and the default limits.
+    pub fn new(cluster: impl Into<String>, id: PeerId, incarnation: Incarnation, peers: Vec<(PeerId, String)>) -> Self {
+        Self {
+            cluster: cluster.into(),
+            id,
+            incarnation,
+            facts: Facts::new(),
+            secret: None,
+            peers,
+            handshake_deadline: Duration::from_secs(5),
+            dial_timeout: Duration::from_secs(1),
+            backoff_min: Duration::from_millis(20),
+            backoff_max: Duration::from_secs(1),
+            queue_bytes: 4 << 20,
+            client_queue_bytes: 2 << 20,
+            client_total_bytes: 16 << 20,
+            clients_max: 1024,
+            unauthenticated_max: 256,
+        }
+    }
+}
