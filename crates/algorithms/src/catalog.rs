@@ -1,11 +1,14 @@
 //! The registry of algorithms: every harness (counts, model, faults, live cluster, docs) iterates it, and the one
 //! dispatch from a name to a type is here. Adding an algorithm is one file and one row.
 
-use crate::election::{bully, bully_1982, chang_roberts};
+use crate::election::{
+    bully, bully_1982, chang_roberts, dolev_klawe_rodeh, hirschberg_sinclair, hirschberg_sinclair_reply, itai_rodeh,
+    le_lann, modified_ring, peterson, ring_list, time_slice, variable_speeds,
+};
 use crate::id::Wins;
 use crate::protocol::{Election, Rounds};
 use crate::theory::{self, Bounds, Case, Expectation};
-use crate::view::Topology;
+use crate::view::{Topology, View};
 
 /// What a config gets that names no algorithm.
 pub const DEFAULT: &str = "bully";
@@ -18,7 +21,7 @@ pub struct Row {
     pub topology: Topology,
     /// Who wins unless the config says otherwise.
     pub wins: Wins,
-    pub life: Life,
+    pub elects: Elects,
     /// What must hold for the published proof, in a line.
     pub assumes: &'static str,
     /// Can it be told to leave a healthy worse leader alone (`preempt = false`)?
@@ -27,19 +30,23 @@ pub struct Row {
     pub max_nodes: usize,
     /// T' as a multiple of T where the algorithm has the two; the config check and the default come from it.
     pub coordinator_factor: u32,
+    /// Can it run with these members at all? Says why not.
+    pub check: fn(&View, Wins) -> Result<(), String>,
     /// Messages of a fault-free election without announcement, over all rings or start sets of n nodes.
     pub bounds: fn(usize) -> Bounds,
     /// What exactly one fault-free run must cost; `None` where theory says nothing about such a run.
     pub expect: fn(&Case<'_>) -> Option<Expectation>,
 }
 
-/// How `member` runs a machine.
+/// Who wins a fault-free election.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Life {
-    /// A fresh machine per round: the papers' "no failure during the election" holds inside each round.
-    PerRound,
-    /// One machine for the life of the process: it has its own attempts and is never reset.
-    Continuous,
+pub enum Elects {
+    /// The best member, whoever started.
+    Best,
+    /// The best of those that started by their own will.
+    BestCandidate,
+    /// Anybody: chance decides.
+    Anyone,
 }
 
 /// Gets the type behind a row. A synchronous algorithm arrives as [`Rounds`], to be run bare or synchronised.
@@ -72,58 +79,145 @@ macro_rules! catalog {
     };
 }
 
+/// What most rows share; each fills in its own names and costs.
+const RING: Row = Row {
+    name: "",
+    paper: "",
+    topology: Topology::Ring,
+    wins: Wins::Highest,
+    elects: Elects::Best,
+    assumes: "unidirectional ring, unique ids",
+    can_wait: true,
+    max_nodes: 256,
+    coordinator_factor: 3,
+    check: |_, _| Ok(()),
+    bounds: theory::lap_per_initiator_bounds,
+    expect: |_| None,
+};
+
 catalog! {
     election bully::Bully => Row {
         name: "bully",
         paper: "textbook form of Garcia-Molina 1982",
         topology: Topology::Mesh,
-        wins: Wins::Highest,
-        life: Life::PerRound,
         assumes: "an answer takes at most T",
-        can_wait: true,
-        max_nodes: 256,
-        coordinator_factor: 3,
         bounds: theory::bully_bounds,
         expect: theory::bully,
+        ..RING
     };
     election bully_1982::Bully1982 => Row {
         name: "bully-1982",
         paper: "Garcia-Molina 1982",
         topology: Topology::Mesh,
-        wins: Wins::Highest,
-        life: Life::Continuous,
         assumes: "delivery and processing within T, no false timeouts",
         can_wait: false,
-        max_nodes: 256,
         coordinator_factor: 6,
         bounds: theory::bully_1982_bounds,
         expect: theory::bully_1982,
+        ..RING
+    };
+    election le_lann::LeLann => Row {
+        name: "le-lann",
+        paper: "Le Lann 1977",
+        assumes: "unidirectional FIFO ring, unique ids",
+        bounds: theory::le_lann_bounds,
+        expect: theory::le_lann,
+        ..RING
     };
     election chang_roberts::OwnProbeFirst => Row {
         name: "chang-roberts",
         paper: "Chang & Roberts 1979, own probe first",
-        topology: Topology::Ring,
-        wins: Wins::Highest,
-        life: Life::PerRound,
-        assumes: "unidirectional ring, unique ids",
-        can_wait: true,
-        max_nodes: 256,
-        coordinator_factor: 3,
         bounds: theory::chang_roberts_bounds,
         expect: theory::chang_roberts,
+        ..RING
     };
     election chang_roberts::Substitute => Row {
         name: "chang-roberts-substitute",
         paper: "Chang & Roberts 1979, substituting wake rule",
-        topology: Topology::Ring,
-        wins: Wins::Highest,
-        life: Life::PerRound,
-        assumes: "unidirectional ring, unique ids",
-        can_wait: true,
-        max_nodes: 256,
-        coordinator_factor: 3,
         bounds: theory::chang_roberts_substitute_bounds,
         expect: theory::chang_roberts_substitute,
+        ..RING
+    };
+    election hirschberg_sinclair::HirschbergSinclair => Row {
+        name: "hirschberg-sinclair",
+        paper: "Hirschberg & Sinclair 1980, phases and hops",
+        assumes: "bidirectional ring, unique ids",
+        bounds: theory::hirschberg_sinclair_bounds,
+        expect: theory::hirschberg_sinclair,
+        ..RING
+    };
+    election hirschberg_sinclair_reply::HirschbergSinclairReply => Row {
+        name: "hirschberg-sinclair-reply",
+        paper: "Hirschberg & Sinclair 1980, from, ok and no",
+        assumes: "bidirectional ring, unique ids",
+        bounds: theory::hirschberg_sinclair_reply_bounds,
+        expect: theory::hirschberg_sinclair_reply,
+        ..RING
+    };
+    election peterson::Peterson => Row {
+        name: "peterson",
+        paper: "Peterson 1982",
+        assumes: "unidirectional FIFO ring, unique ids",
+        bounds: theory::peterson_bounds,
+        expect: theory::peterson,
+        ..RING
+    };
+    election dolev_klawe_rodeh::DolevKlaweRodeh => Row {
+        name: "dolev-klawe-rodeh",
+        paper: "Dolev, Klawe & Rodeh 1982",
+        assumes: "unidirectional FIFO ring, unique ids",
+        bounds: theory::dolev_klawe_rodeh_bounds,
+        expect: theory::dolev_klawe_rodeh,
+        ..RING
+    };
+    election ring_list::RingList => Row {
+        name: "ring-list",
+        paper: "textbook ring with the list in the message",
+        expect: theory::ring_list,
+        ..RING
+    };
+    election modified_ring::Suppressing => Row {
+        name: "modified-ring",
+        paper: "textbook ring with the best id in the message, worse origins suppressed",
+        expect: theory::modified_ring,
+        ..RING
+    };
+    election modified_ring::Plain => Row {
+        name: "modified-ring-plain",
+        paper: "textbook ring with the best id in the message",
+        expect: theory::modified_ring_plain,
+        ..RING
+    };
+    rounds time_slice::TimeSlice => Row {
+        name: "time-slice",
+        paper: "TimeSlice, Lynch 1996",
+        wins: Wins::Lowest,
+        assumes: "synchronous unidirectional ring, n known, small ids",
+        check: time_slice::check,
+        bounds: theory::time_slice_bounds,
+        expect: theory::time_slice,
+        ..RING
+    };
+    rounds variable_speeds::VariableSpeeds => Row {
+        name: "variable-speeds",
+        paper: "Frederickson & Lynch 1987",
+        wins: Wins::Lowest,
+        elects: Elects::BestCandidate,
+        assumes: "synchronous unidirectional ring, small ids",
+        max_nodes: 16,
+        check: variable_speeds::check,
+        bounds: theory::variable_speeds_bounds,
+        expect: theory::variable_speeds,
+        ..RING
+    };
+    election itai_rodeh::ItaiRodeh => Row {
+        name: "itai-rodeh",
+        paper: "Itai & Rodeh 1981",
+        elects: Elects::Anyone,
+        assumes: "anonymous unidirectional FIFO ring, n known",
+        bounds: theory::itai_rodeh_bounds,
+        expect: theory::itai_rodeh,
+        ..RING
     };
 }
 

@@ -35,8 +35,8 @@ mod view;
 
 pub use id::{Epoch, Incarnation, NodeId, Token, Uid, Wins};
 pub use protocol::{
-    Campaign, Ctx, Data, Election, Input, Kind, Message, Next, Outbox, Outcome, Protocol, Rounds, Span, StateVector,
-    Status,
+    Campaign, Ctx, Data, Election, Input, Kind, Life, Message, Next, Outbox, Outcome, Protocol, Rounds, Span,
+    StateVector, Status,
 };
 pub use settings::{Safety, Settings, Timing};
 pub use view::{Edge, Link, Side, Topology, View};

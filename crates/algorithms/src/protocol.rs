@@ -147,10 +147,21 @@ pub enum Outcome {
 }
 
 pub trait Election: Protocol<Command = Campaign, Event = Outcome> {
+    const LIFE: Life = Life::PerRound;
+
     /// The published state vector, for algorithms whose correctness is stated over one.
     fn state_vector(&self) -> Option<StateVector> {
         None
     }
+}
+
+/// How long one machine lives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Life {
+    /// A fresh machine per round: the papers' "no failure during the election" holds inside each round.
+    PerRound,
+    /// One machine for the life of the process: it has its own attempts and is never reset.
+    Continuous,
 }
 
 /// Garcia-Molina's S(i): what assertions 1 and 2 speak about.
@@ -192,7 +203,9 @@ pub trait Rounds: Clone + Eq + Hash + Debug + Send + Sync + 'static {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Next {
     /// Nothing to do before round `until` unless a message arrives: lets the simulator skip silence.
-    Quiet { until: u64 },
+    Quiet {
+        until: u64,
+    },
     Go,
     /// Decided; keeps taking part as a relay.
     Decided(Outcome),

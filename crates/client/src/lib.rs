@@ -1,1 +1,25 @@
-//! client
+//! Talking to the members of a cluster: the requests, the answers, an async client, and what the answers of all
+//! members together mean.
+//!
+//! - [`Client`] speaks to one member; [`Watch`] is its stream of events.
+//! - [`ask_all`] asks everybody at once; [`Observer`] follows everybody's events.
+//! - [`Verdict`] and [`find_leader`] judge what came of it. A member out of reach is unknown, never a disagreement.
+
+mod ask;
+mod cluster_file;
+mod connection;
+mod duration;
+mod endpoint;
+mod observe;
+mod verdict;
+mod wire;
+
+pub use ask::{Answer, ask_all, within};
+pub use cluster_file::{ClusterFile, ClusterFileError, DEFAULT_CONFIG};
+pub use connection::{Client, ClientError, Watch};
+pub use duration::{DurationError, format_duration, parse_duration};
+pub use endpoint::Endpoint;
+pub use observe::{News, Observer, Report};
+pub use transport::{ClientSettings, ConnectError, RefuseCode, Secret, SecretError};
+pub use verdict::{NoLeader, Verdict, View, find_leader, needed_members};
+pub use wire::{Auth, FailCode, MemberEvent, MemberStatus, PeerStatus, Request, Response};

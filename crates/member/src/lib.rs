@@ -1,8 +1,19 @@
 //! What real life adds to a textbook algorithm, still pure: a failure detector, rounds, and who leads.
 //!
 //! [`Member`] is itself a [`Protocol`](algorithms::Protocol), so the daemon, the simulator and the model checker drive
-//! it exactly as they drive the bare algorithm inside it.
+//! it exactly as they drive the bare algorithm inside it. It never looks inside a message of the algorithm.
+//!
+//! - `contacts`: the failure detector and whom to keep a connection to.
+//! - `rounds`: opening, joining and ending election attempts.
+//! - `claims`: heartbeats, and whom to believe when they disagree.
+//! - `member`: the machine itself, its timers and the epochs it reserves.
 
+mod claims;
+mod contacts;
+mod inner;
+mod member;
+mod rounds;
 mod types;
 
+pub use member::Member;
 pub use types::{Beat, Cause, Claim, Command, Envelope, Event, NodeSet, Record, Role, Round, Standing, Timer};

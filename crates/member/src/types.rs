@@ -62,13 +62,15 @@ pub struct Claim {
 /// A heartbeat. It tells whom its sender follows, so that nobody stays ignorant for long.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Beat {
-    /// The largest epoch the sender has seen.
-    pub epoch: Epoch,
+    /// The sender follows no claim below this epoch.
+    pub floor: Epoch,
     pub leader: Option<Claim>,
     /// May the sender be elected? False after it stepped down.
     pub stands: bool,
     /// Wants a beat back.
     pub ask: bool,
+    /// Which life of the sender: tells a wrong suspicion from a restart.
+    pub life: u64,
 }
 
 /// What members send each other.
@@ -162,7 +164,7 @@ impl Role {
 pub struct Standing {
     pub role: Role,
     pub leader: Option<NodeId>,
-    /// The leader's epoch; without a leader the largest epoch seen.
+    /// The leader's epoch; without a leader the smallest epoch the next one may have.
     pub epoch: Epoch,
 }
 
@@ -208,7 +210,10 @@ impl Cause {
 /// What a member announces.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Event {
-    Became { now: Standing, cause: Cause },
+    Became {
+        now: Standing,
+        cause: Cause,
+    },
     /// Drop the connection to this peer and dial it anew.
     Suspects(NodeId),
 }

@@ -1,1 +1,83 @@
-fn main() {}
+//! `node`: one member of a Conclave cluster.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use algorithms::NodeId;
+use clap::Parser;
+use node::config::Config;
+use node::{daemon, log};
+
+/// One member of a Conclave cluster.
+///
+/// Exit codes: 0 left in order, 1 failed (damaged state, port in use, duplicate id), 2 bad config.
+#[derive(Parser, Debug)]
+#[command(version, about)]
+struct Args {
+    /// The cluster's config, the same file for all members
+    #[arg(long, env = "CONCLAVE_CONFIG", value_name = "FILE")]
+    config: PathBuf,
+    /// Which of the config's peers this process is
+    #[arg(long, env = "CONCLAVE_ID", value_name = "N")]
+    id: Option<u32>,
+    /// Where the state is kept
+    #[arg(long, env = "CONCLAVE_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// How log lines look on stderr; CONCLAVE_LOG=debug shows more of them
+    #[arg(long, value_enum, default_value = "text")]
+    log: log::Format,
+    /// Report every problem of the config and exit
+    #[arg(long)]
+    check: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let config = match Config::load(&args.config) {
+        Ok(config) => config,
+        Err(problems) => return complain(&problems, 2),
+    };
+    let start_as = args.id.map(|id| config.start_as(NodeId(id)).map(|peer| peer.id));
+    if args.check {
+        // Port 0 is fine in a check: only an id that is not in the list is a problem there.
+        if let (Some(id), Some(Err(problems))) = (args.id, &start_as) {
+            if config.peer(NodeId(id)).is_none() {
+                return complain(problems, 2);
+            }
+        }
+        println!("{}: ok, {} peers, {}", args.config.display(), config.peers.len(), config.row.name);
+        return ExitCode::SUCCESS;
+    }
+    let id = match start_as {
+        Some(Ok(id)) => id,
+        Some(Err(problems)) => return complain(&problems, 2),
+        None => return complain(&"which peer is this? Start it with --id N or CONCLAVE_ID", 2),
+    };
+    run(&args, config, id)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn run(args: &Args, config: Config, id: NodeId) -> ExitCode {
+    if std::env::var_os("CONCLAVE_DIE_WITH_PARENT").is_some() {
+        // Set by `ctl up`: no member survives the command that started it.
+        let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    }
+    if let Err(error) = log::init(args.log) {
+        return complain(&error, 1);
+    }
+    for notice in &config.notices {
+        tracing::warn!("{notice}");
+    }
+    let data_dir = args.data_dir.clone().unwrap_or_else(|| PathBuf::from(format!("data/n{id}")));
+    let result = daemon::run(config, id, &data_dir).await;
+    log::drain();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complain(&format!("{error:#}"), 1),
+    }
+}
+
+fn complain(problem: &dyn std::fmt::Display, code: u8) -> ExitCode {
+    eprintln!("node: {problem}");
+    ExitCode::from(code)
+}

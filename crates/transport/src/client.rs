@@ -15,7 +15,7 @@ use crate::dial;
 use crate::exchange::{Channel, ExchangeError, nonce};
 use crate::frame::{FrameCodec, FrameError};
 use crate::handshake::{
-    AcceptorHello, Answer, Facts, Hello, Incarnation, PeerId, RefuseCode, Refusal, Reply, Role, Transcript, Verdict,
+    AcceptorHello, Answer, Facts, Hello, Incarnation, PeerId, Refusal, RefuseCode, Reply, Role, Transcript, Verdict,
     check_cluster,
 };
 use crate::secret::Secret;

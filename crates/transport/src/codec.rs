@@ -1,13 +1,17 @@
 //! The one place that knows the wire encoding of values.
 
+use bincode::config::{Config, Configuration};
 use bytes::{BufMut, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// The decoder counts the size of what it builds, which exceeds the size of what it reads: a frame of small strings
-/// grows by the size of each string's header. Four frames' worth is enough for honest values and still a bound.
-const DECODED_MAX_BYTES: usize = 4 * crate::frame::FRAME_MAX_BYTES;
+/// Decoding is limited by the size of what is built, and a string's claimed length is reserved before it is read. So the
+/// limit follows the input: a few bytes cannot claim megabytes. A value is at most eight times its encoding, unless it
+/// is made of very wide integers.
+const SMALL_MAX_BYTES: usize = crate::frame::HANDSHAKE_FRAME_MAX_BYTES;
+const MEDIUM_MAX_BYTES: usize = 64 << 10;
+const GROWTH: usize = 8;
 
 /// Why bytes were not a value, or a value could not become bytes.
 #[derive(Debug, Error)]
@@ -35,13 +39,88 @@ pub fn to_vec<T: Serialize>(value: &T) -> Result<Vec<u8>, CodecError> {
 
 /// Decodes a value that fills the whole input.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
-    let (value, used) = bincode::serde::decode_from_slice(bytes, config()).map_err(CodecError::Decode)?;
+    match bytes.len() {
+        0..=SMALL_MAX_BYTES => decode_within(bytes, config().with_limit::<{ GROWTH * SMALL_MAX_BYTES }>()),
+        ..=MEDIUM_MAX_BYTES => decode_within(bytes, config().with_limit::<{ GROWTH * MEDIUM_MAX_BYTES }>()),
+        _ => decode_within(bytes, config().with_limit::<{ GROWTH * crate::frame::FRAME_MAX_BYTES }>()),
+    }
+}
+
+fn decode_within<T: DeserializeOwned>(bytes: &[u8], config: impl Config) -> Result<T, CodecError> {
+    let (value, used) = bincode::serde::decode_from_slice(bytes, config).map_err(CodecError::Decode)?;
     match bytes.len() - used {
         0 => Ok(value),
         extra => Err(CodecError::Trailing { extra }),
     }
 }
 
-fn config() -> impl bincode::config::Config {
-    bincode::config::standard().with_limit::<DECODED_MAX_BYTES>()
+/// Encoding is not limited: what is encoded is our own.
+fn config() -> Configuration {
+    bincode::config::standard()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::frame::FRAME_MAX_BYTES;
+
+    #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+    enum Sample {
+        Empty,
+        Words(Vec<String>),
+        Pair { key: u64, value: Option<Vec<u8>> },
+    }
+
+    #[test]
+    fn values_survive_and_the_two_encoders_agree() {
+        let words = vec!["ring".to_owned(), String::new()];
+        for value in [Sample::Empty, Sample::Words(words), Sample::Pair { key: 300, value: Some(vec![1, 2, 3]) }] {
+            let bytes = to_vec(&value).unwrap();
+            let mut appended = BytesMut::from(&b"before"[..]);
+            encode(&value, &mut appended).unwrap();
+            assert_eq!(&appended[6..], &bytes[..]);
+            assert_eq!(decode::<Sample>(&bytes).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn bytes_after_the_value_are_refused() {
+        let mut bytes = to_vec(&Sample::Empty).unwrap();
+        bytes.extend_from_slice(b"xy");
+        assert!(matches!(decode::<Sample>(&bytes), Err(CodecError::Trailing { extra: 2 })));
+    }
+
+    #[test]
+    fn every_cut_of_a_value_is_refused() {
+        let bytes = to_vec(&Sample::Pair { key: u64::MAX, value: Some(vec![7; 300]) }).unwrap();
+        for cut in 0..bytes.len() {
+            assert!(decode::<Sample>(&bytes[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_claimed_length_beyond_the_limit_is_refused() {
+        // Variant 1, then a length of 2^60 in the longest integer form.
+        let mut bytes = vec![1, 253];
+        bytes.extend_from_slice(&(1_u64 << 60).to_le_bytes());
+        assert!(matches!(decode::<Sample>(&bytes), Err(CodecError::Decode(_))));
+    }
+
+    #[test]
+    fn a_few_bytes_cannot_claim_megabytes() {
+        for (claimed, limit) in [(40_000, "LimitExceeded"), (30_000, "UnexpectedEnd")] {
+            let mut bytes = vec![2, 0, 1, 252];
+            bytes.extend_from_slice(&u32::to_le_bytes(claimed));
+            let error = decode::<Sample>(&bytes).unwrap_err();
+            assert!(format!("{error:?}").contains(limit), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_frame_decodes() {
+        let value = Sample::Pair { key: 1, value: Some(vec![9; FRAME_MAX_BYTES - 64]) };
+        assert_eq!(decode::<Sample>(&to_vec(&value).unwrap()).unwrap(), value);
+    }
 }

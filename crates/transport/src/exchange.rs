@@ -30,6 +30,8 @@ pub(crate) enum ExchangeError {
     Io(#[from] io::Error),
     #[error("the connection was closed inside the handshake")]
     Closed,
+    #[error("not a conclave connection")]
+    Foreign,
     #[error("{0}")]
     Frame(FrameError),
     #[error(transparent)]
@@ -39,10 +41,6 @@ pub(crate) enum ExchangeError {
 impl Channel {
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self { stream, input: BytesMut::new() }
-    }
-
-    pub(crate) fn stream(&self) -> &TcpStream {
-        &self.stream
     }
 
     pub(crate) async fn send<T: Serialize>(&mut self, message: &T) -> Result<(), ExchangeError> {

@@ -71,3 +71,51 @@ impl Encoder<&[u8]> for FrameCodec {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_out_whole_however_they_arrive() {
+        let mut wire = BytesMut::new();
+        let payloads: [&[u8]; 3] = [b"first", b"", &[7; 5000]];
+        for payload in payloads {
+            FrameCodec::authenticated().encode(payload, &mut wire).unwrap();
+        }
+        for step in [1, 3, 4096, wire.len()] {
+            let (mut input, mut out) = (BytesMut::new(), Vec::new());
+            for piece in wire.chunks(step) {
+                input.extend_from_slice(piece);
+                while let Some(frame) = FrameCodec::authenticated().decode(&mut input).unwrap() {
+                    out.push(frame);
+                }
+            }
+            assert_eq!(out, payloads, "in steps of {step}");
+            assert!(input.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_length_prefix_reserves_nothing() {
+        let mut input = BytesMut::with_capacity(16);
+        input.put_u32(FRAME_MAX_BYTES as u32);
+        let before = input.capacity();
+        assert!(FrameCodec::authenticated().decode(&mut input).unwrap().is_none());
+        assert_eq!(input.capacity(), before);
+    }
+
+    #[test]
+    fn limits_hold_in_both_directions() {
+        for (mut codec, max_bytes) in
+            [(FrameCodec::unauthenticated(), HANDSHAKE_FRAME_MAX_BYTES), (FrameCodec::authenticated(), FRAME_MAX_BYTES)]
+        {
+            let mut wire = BytesMut::new();
+            codec.encode(&vec![0; max_bytes], &mut wire).unwrap();
+            assert_eq!(codec.decode(&mut wire).unwrap().unwrap().len(), max_bytes);
+            assert!(codec.encode(&vec![0; max_bytes + 1], &mut wire).is_err());
+            let mut wire = BytesMut::from(&(max_bytes as u32 + 1).to_be_bytes()[..]);
+            assert!(matches!(codec.decode(&mut wire), Err(FrameError::TooLarge { .. })));
+        }
+    }
+}

@@ -24,6 +24,8 @@ pub type Facts = Vec<(String, String)>;
 const MAGIC: [u8; 8] = *b"conclave";
 const VERSION: u16 = 1;
 const PREAMBLE_BYTES: usize = MAGIC.len() + 2;
+/// A refusal quotes values of both sides, and must still fit into a handshake frame.
+const REFUSAL_TEXT_MAX_BYTES: usize = 2 << 10;
 const DIALLER_LABEL: &[u8] = b"conclave 1 dialler";
 const ACCEPTOR_LABEL: &[u8] = b"conclave 1 acceptor";
 
@@ -73,7 +75,11 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) fn new(code: RefuseCode, text: impl Into<String>) -> Self {
-        Self { code, text: text.into() }
+        let mut text = text.into();
+        let whole = |end: &usize| text.is_char_boundary(*end);
+        let end = (0..=text.len().min(REFUSAL_TEXT_MAX_BYTES)).rev().find(whole);
+        text.truncate(end.unwrap_or(0));
+        Self { code, text }
     }
 }
 

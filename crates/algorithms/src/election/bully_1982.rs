@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::NodeId;
 use crate::protocol::{
-    Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol, Span, StateVector, Status,
+    Campaign, Ctx, Election, Input, Kind, Life, Message, Outbox, Outcome, Protocol, Span, StateVector, Status,
 };
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -155,6 +155,8 @@ impl Protocol for Bully1982 {
 }
 
 impl Election for Bully1982 {
+    const LIFE: Life = Life::Continuous;
+
     fn state_vector(&self) -> Option<StateVector> {
         Some(StateVector { s: self.s, c: self.c, d: self.d })
     }

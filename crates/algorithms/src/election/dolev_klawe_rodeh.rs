@@ -1,0 +1,126 @@
+//! Dolev, Klawe and Rodeh 1982: an O(n log n) unidirectional distributed algorithm for extrema finding in a circle.
+//!
+//! Model: asynchronous unidirectional ring, FIFO links (essential), unique ids, n unknown, no failure inside an
+//! election.
+//!
+//! Found independently of Peterson's algorithm and alike: an active node learns the ids held by the two active nodes
+//! before it and lives on with its predecessor's if that is a local maximum. The second message is the predecessor's id
+//! unchanged, and the end is noticed by the last *active* node: the id it gets is the one it holds.
+//!
+//! Messages: exactly n(2(p-1) + 1) in p phases, whatever the schedule and whoever starts; 3n at least (n >= 2),
+//! 2n·floor(log2 n) + n at most, and that is attained. ELECTED adds n.
+//!
+//! Chosen where the sources are silent: whoever notices the end holds the best id but rarely owns it, so it sends
+//! ELECTED around, and the owner learns there that it has won.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::Uid;
+use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
+use crate::view::Side;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum DolevKlaweRodeh {
+    Idle,
+    /// Active, waiting for the first message of the phase.
+    First {
+        tid: Uid,
+    },
+    /// Active, waiting for the second.
+    Second {
+        tid: Uid,
+        ntid: Uid,
+    },
+    Relay,
+    Halt,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Msg {
+    Tid(Uid),
+    Elected(Uid),
+}
+
+impl Message for Msg {
+    const KINDS: &'static [Kind] = &[Kind::election("tid"), Kind::announcement("elected")];
+
+    #[inline]
+    fn kind(&self) -> usize {
+        match self {
+            Msg::Tid(_) => 0,
+            Msg::Elected(_) => 1,
+        }
+    }
+}
+
+impl Protocol for DolevKlaweRodeh {
+    type Link = Side;
+    type Message = Msg;
+    type Timer = ();
+    type Command = Campaign;
+    type Event = Outcome;
+    type Durable = ();
+
+    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
+        DolevKlaweRodeh::Idle
+    }
+
+    #[inline]
+    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Command(Campaign) => self.join(ctx, out),
+            Input::Message { message: Msg::Tid(v), .. } => self.tid(ctx, v, out),
+            Input::Message { message: Msg::Elected(v), .. } => {
+                // Whoever noticed the end halted then: the lap ends there.
+                if self.halt(ctx, v, out) {
+                    out.forward(Side::Right, Msg::Elected(v));
+                }
+            }
+            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+        }
+    }
+}
+
+impl Election for DolevKlaweRodeh {}
+
+impl DolevKlaweRodeh {
+    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if *self == DolevKlaweRodeh::Idle {
+            *self = DolevKlaweRodeh::First { tid: ctx.me };
+            out.send(Side::Right, Msg::Tid(ctx.me));
+        }
+    }
+
+    fn tid(&mut self, ctx: &Ctx<'_>, v: Uid, out: &mut impl Outbox<Self>) {
+        self.join(ctx, out);
+        match *self {
+            DolevKlaweRodeh::First { tid } if tid == v => {
+                self.halt(ctx, v, out);
+                out.send(Side::Right, Msg::Elected(v));
+            }
+            DolevKlaweRodeh::First { tid } => {
+                *self = DolevKlaweRodeh::Second { tid, ntid: v };
+                out.forward(Side::Right, Msg::Tid(v));
+            }
+            DolevKlaweRodeh::Second { tid, ntid } if ctx.beats(tid, ntid) || ctx.beats(v, ntid) => {
+                *self = DolevKlaweRodeh::Relay;
+            }
+            DolevKlaweRodeh::Second { ntid, .. } => {
+                *self = DolevKlaweRodeh::First { tid: ntid };
+                out.send(Side::Right, Msg::Tid(ntid));
+            }
+            DolevKlaweRodeh::Relay => out.forward(Side::Right, Msg::Tid(v)),
+            DolevKlaweRodeh::Idle | DolevKlaweRodeh::Halt => {}
+        }
+    }
+
+    /// Takes the result, once; says whether it was news.
+    fn halt(&mut self, ctx: &Ctx<'_>, leader: Uid, out: &mut impl Outbox<Self>) -> bool {
+        if *self == DolevKlaweRodeh::Halt {
+            return false;
+        }
+        *self = DolevKlaweRodeh::Halt;
+        out.announce(if leader == ctx.me { Outcome::Won } else { Outcome::Follow(Some(leader)) });
+        true
+    }
+}

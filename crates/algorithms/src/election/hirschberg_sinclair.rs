@@ -1,0 +1,143 @@
+//! Hirschberg and Sinclair 1980: decentralised extrema finding in circular configurations. Phase and hop version.
+//!
+//! Model: asynchronous bidirectional ring, unique ids, n unknown, no failure inside an election.
+//!
+//! In phase k a candidate sends its id 2^k hops both ways; nodes that beat it swallow it, the last one in range sends
+//! it back. Back from both sides, the candidate goes into the next phase; candidates still alive are then at least
+//! 2^k apart. The best id meets itself once 2^k reaches n.
+//!
+//! Messages: independent of the schedule and of who starts. 5n - 8 + 4·2^ceil(log2 n) on monotone rings is the least
+//! for n >= 2, 8n(1 + ceil(log2 n)) a loose upper bound; the announcement adds n.
+//!
+//! Chosen where the sources differ: a node woken by a message sends its own id first; the id that comes home on both
+//! sides wins once; replies are counted per side, because both links of a ring of two lead to one peer. The paper has
+//! no announcement: one lap clockwise. The version with explicit refusals is `hirschberg_sinclair_reply`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::Uid;
+use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
+use crate::view::Side;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct HirschbergSinclair {
+    awake: bool,
+    decided: bool,
+    phase: u8,
+    /// The side of this phase's first IN.
+    got: Option<Side>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Msg {
+    /// `hops`: how many nodes it is still to visit.
+    Out {
+        id: Uid,
+        phase: u8,
+        hops: u32,
+    },
+    In {
+        id: Uid,
+        phase: u8,
+    },
+    Announce(Uid),
+}
+
+impl Message for Msg {
+    const KINDS: &'static [Kind] = &[Kind::election("out"), Kind::election("in"), Kind::announcement("announce")];
+
+    #[inline]
+    fn kind(&self) -> usize {
+        match self {
+            Msg::Out { .. } => 0,
+            Msg::In { .. } => 1,
+            Msg::Announce(_) => 2,
+        }
+    }
+}
+
+impl Protocol for HirschbergSinclair {
+    type Link = Side;
+    type Message = Msg;
+    type Timer = ();
+    type Command = Campaign;
+    type Event = Outcome;
+    type Durable = ();
+
+    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
+        HirschbergSinclair { awake: false, decided: false, phase: 0, got: None }
+    }
+
+    #[inline]
+    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Command(Campaign) => self.join(ctx, out),
+            Input::Message { from, message } => match message {
+                Msg::Out { id, phase, hops } => self.outward(ctx, from, id, phase, hops, out),
+                Msg::In { id, phase } => self.inward(ctx, from, id, phase, out),
+                Msg::Announce(x) => self.announced(x, out),
+            },
+            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+        }
+    }
+}
+
+impl Election for HirschbergSinclair {}
+
+impl HirschbergSinclair {
+    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if !self.awake {
+            self.awake = true;
+            self.probe(ctx, out);
+        }
+    }
+
+    fn probe(&self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        let message = Msg::Out { id: ctx.me, phase: self.phase, hops: 1 << self.phase };
+        out.send(Side::Left, message);
+        out.send(Side::Right, message);
+    }
+
+    fn outward(&mut self, ctx: &Ctx<'_>, from: Side, id: Uid, phase: u8, hops: u32, out: &mut impl Outbox<Self>) {
+        self.join(ctx, out);
+        if id == ctx.me {
+            if !self.decided {
+                self.decided = true;
+                out.announce(Outcome::Won);
+                out.send(Side::Right, Msg::Announce(ctx.me));
+            }
+        } else if ctx.beats(id, ctx.me) {
+            if hops > 1 {
+                out.forward(from.opposite(), Msg::Out { id, phase, hops: hops - 1 });
+            } else {
+                out.send(from, Msg::In { id, phase });
+            }
+        }
+    }
+
+    fn inward(&mut self, ctx: &Ctx<'_>, from: Side, id: Uid, phase: u8, out: &mut impl Outbox<Self>) {
+        if id != ctx.me {
+            return out.forward(from.opposite(), Msg::In { id, phase });
+        }
+        if self.decided || phase != self.phase {
+            return;
+        }
+        match self.got {
+            None => self.got = Some(from),
+            Some(first) if first == from => {}
+            Some(_) => {
+                self.got = None;
+                self.phase += 1;
+                self.probe(ctx, out);
+            }
+        }
+    }
+
+    fn announced(&mut self, x: Uid, out: &mut impl Outbox<Self>) {
+        if !self.decided {
+            self.decided = true;
+            out.announce(Outcome::Follow(Some(x)));
+            out.forward(Side::Right, Msg::Announce(x));
+        }
+    }
+}

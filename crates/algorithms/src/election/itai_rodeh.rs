@@ -1,0 +1,131 @@
+//! Itai and Rodeh 1981: symmetry breaking in distributed networks. Election without ids.
+//!
+//! Model: asynchronous unidirectional ring, FIFO links, n known to all, *no ids*, private random numbers.
+//!
+//! No deterministic algorithm elects on an anonymous ring, since everybody always does the same. So each active node
+//! draws a number in 1..=n for the round and sends it around, as in Chang and Roberts. A token that has made n hops is
+//! its sender's own; if nobody had the same number its sender has won, else those with that number draw again.
+//!
+//! Messages: random, at least 2n - 1; 7 expected for n = 2, towards n·H_n per round and about 1.4 rounds for large n.
+//! The announcement adds n. Always correct; terminates with probability 1.
+//!
+//! This machine never looks at who it is, so followers cannot say whom they follow. Chosen where the sources leave
+//! room: the round number travels with the token (without it links must be FIFO for safety, not only for the count),
+//! and the leader, who knows that it is the one, drops the announcement when it is back.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
+use crate::view::Side;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum ItaiRodeh {
+    Asleep,
+    Active { round: u32, number: u32 },
+    Passive,
+    Done,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Msg {
+    Token(Token),
+    Announce,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Token {
+    pub round: u32,
+    pub number: u32,
+    /// Hops made when it arrives: n says "my own".
+    pub hop: u32,
+    pub unique: bool,
+}
+
+impl Message for Msg {
+    const KINDS: &'static [Kind] = &[Kind::election("token"), Kind::announcement("announce")];
+
+    #[inline]
+    fn kind(&self) -> usize {
+        match self {
+            Msg::Token(_) => 0,
+            Msg::Announce => 1,
+        }
+    }
+}
+
+impl Protocol for ItaiRodeh {
+    type Link = Side;
+    type Message = Msg;
+    type Timer = ();
+    type Command = Campaign;
+    type Event = Outcome;
+    type Durable = ();
+
+    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
+        ItaiRodeh::Asleep
+    }
+
+    #[inline]
+    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Command(Campaign) => self.join(ctx, out),
+            Input::Message { message: Msg::Token(token), .. } => {
+                self.join(ctx, out);
+                self.token(ctx, token, out);
+            }
+            Input::Message { message: Msg::Announce, .. } => {
+                if *self != ItaiRodeh::Done {
+                    *self = ItaiRodeh::Done;
+                    out.announce(Outcome::Follow(None));
+                    out.forward(Side::Right, Msg::Announce);
+                }
+            }
+            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+        }
+    }
+}
+
+impl Election for ItaiRodeh {}
+
+impl ItaiRodeh {
+    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if *self == ItaiRodeh::Asleep {
+            self.draw(ctx, 1, out);
+        }
+    }
+
+    fn draw(&mut self, ctx: &Ctx<'_>, round: u32, out: &mut impl Outbox<Self>) {
+        // The high word of a product is uniform over 0..n for any n, to within n / 2^64.
+        let number = 1 + ((u128::from(ctx.dice) * ctx.view.len() as u128) >> 64) as u32;
+        *self = ItaiRodeh::Active { round, number };
+        out.send(Side::Right, Msg::Token(Token { round, number, hop: 1, unique: true }));
+    }
+
+    fn token(&mut self, ctx: &Ctx<'_>, token: Token, out: &mut impl Outbox<Self>) {
+        let onward = Token { hop: token.hop + 1, ..token };
+        let ItaiRodeh::Active { round, number } = *self else {
+            if *self == ItaiRodeh::Passive {
+                out.forward(Side::Right, Msg::Token(onward));
+            }
+            return;
+        };
+        if token.hop as usize == ctx.view.len() {
+            if !token.unique {
+                return self.draw(ctx, round + 1, out);
+            }
+            *self = ItaiRodeh::Done;
+            out.announce(Outcome::Won);
+            return out.send(Side::Right, Msg::Announce);
+        }
+        match (token.round, token.number).cmp(&(round, number)) {
+            Ordering::Greater => {
+                *self = ItaiRodeh::Passive;
+                out.forward(Side::Right, Msg::Token(onward));
+            }
+            Ordering::Equal => out.forward(Side::Right, Msg::Token(Token { unique: false, ..onward })),
+            Ordering::Less => {}
+        }
+    }
+}

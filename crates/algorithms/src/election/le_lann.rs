@@ -1,0 +1,86 @@
+//! Le Lann 1977: towards a formal approach to distributed systems. The first election on a ring.
+//!
+//! Model: asynchronous unidirectional ring, FIFO links (essential), unique ids, n unknown, no failure inside an
+//! election.
+//!
+//! Every node sends its id once around and collects the ids that pass. When its own id is back the list is complete:
+//! links are FIFO and everybody sends its own id before it passes on another one. All lists are equal, so everybody
+//! decides alone and nothing has to be announced.
+//!
+//! Messages: n² always, n ids times n hops, whoever starts and in whatever order.
+//!
+//! Ambiguous in the sources: one reads as if a node woken by an ELECT passed that on *before* its own id; the lists
+//! are then incomplete. Own id first. And a node goes on forwarding after it has decided: the others are not done yet.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::Uid;
+use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
+use crate::view::Side;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum LeLann {
+    Asleep,
+    /// The ids seen so far, the own one included.
+    Collecting(BTreeSet<Uid>),
+    Done,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Elect(pub Uid);
+
+impl Message for Elect {
+    const KINDS: &'static [Kind] = &[Kind::election("elect")];
+
+    fn kind(&self) -> usize {
+        0
+    }
+}
+
+impl Protocol for LeLann {
+    type Link = Side;
+    type Message = Elect;
+    type Timer = ();
+    type Command = Campaign;
+    type Event = Outcome;
+    type Durable = ();
+
+    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
+        LeLann::Asleep
+    }
+
+    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Command(Campaign) => self.join(ctx, out),
+            Input::Message { message: Elect(j), .. } => self.elect(ctx, j, out),
+            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+        }
+    }
+}
+
+impl Election for LeLann {}
+
+impl LeLann {
+    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if *self == LeLann::Asleep {
+            *self = LeLann::Collecting(BTreeSet::from([ctx.me]));
+            out.send(Side::Right, Elect(ctx.me));
+        }
+    }
+
+    fn elect(&mut self, ctx: &Ctx<'_>, j: Uid, out: &mut impl Outbox<Self>) {
+        self.join(ctx, out);
+        if j != ctx.me {
+            if let LeLann::Collecting(list) = self {
+                list.insert(j);
+            }
+            return out.forward(Side::Right, Elect(j));
+        }
+        if let LeLann::Collecting(list) = std::mem::replace(self, LeLann::Done) {
+            let leader = ctx.wins().best(list);
+            out.announce(if leader == Some(ctx.me) { Outcome::Won } else { Outcome::Follow(leader) });
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The "modified ring": the ring algorithm of the textbooks with the best id so far in place of the list.
+//!
+//! Model: asynchronous unidirectional ring, unique ids, n unknown, no failure inside an election.
+//!
+//! An initiator sends ELECT with its id as origin and as the best so far; everybody puts its own id in place of a worse
+//! one. Back at the origin the best of all is known, and COORDINATOR takes it around.
+//!
+//! Messages: one initiator 2n; m initiators 2nm in the *plain* row. With *suppression* an initiator drops the ELECT of
+//! a worse origin, because its own lap is on the way: if all m start at once only the best origin's lap completes, and
+//! the mean over all rings is n·H_m + n.
+//!
+//! The source is contradictory: the id that returns to the initiator is to equal the initiator's, which it does only
+//! if the initiator is the best. Read here as: the message knows its origin. Laps that complete in parallel (late
+//! starts, or no suppression) have all seen every node and agree; the first one to arrive is announced.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::Uid;
+use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
+use crate::view::Side;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ModifiedRing<const SUPPRESS: bool> {
+    began: bool,
+    decided: bool,
+}
+
+pub type Suppressing = ModifiedRing<true>;
+pub type Plain = ModifiedRing<false>;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Msg {
+    Elect { origin: Uid, best: Uid },
+    Coordinator { origin: Uid, leader: Uid },
+}
+
+impl Message for Msg {
+    const KINDS: &'static [Kind] = &[Kind::election("elect"), Kind::announcement("coordinator")];
+
+    #[inline]
+    fn kind(&self) -> usize {
+        match self {
+            Msg::Elect { .. } => 0,
+            Msg::Coordinator { .. } => 1,
+        }
+    }
+}
+
+impl<const SUPPRESS: bool> Protocol for ModifiedRing<SUPPRESS> {
+    type Link = Side;
+    type Message = Msg;
+    type Timer = ();
+    type Command = Campaign;
+    type Event = Outcome;
+    type Durable = ();
+
+    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
+        ModifiedRing { began: false, decided: false }
+    }
+
+    #[inline]
+    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Command(Campaign) => {
+                if !self.began && !self.decided {
+                    self.began = true;
+                    out.send(Side::Right, Msg::Elect { origin: ctx.me, best: ctx.me });
+                }
+            }
+            Input::Message { message: Msg::Elect { origin, best }, .. } => self.elect(ctx, origin, best, out),
+            Input::Message { message: Msg::Coordinator { origin, leader }, .. } => {
+                self.decide(ctx, leader, out);
+                if origin != ctx.me {
+                    out.forward(Side::Right, Msg::Coordinator { origin, leader });
+                }
+            }
+            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+        }
+    }
+}
+
+impl<const SUPPRESS: bool> Election for ModifiedRing<SUPPRESS> {}
+
+impl<const SUPPRESS: bool> ModifiedRing<SUPPRESS> {
+    fn elect(&mut self, ctx: &Ctx<'_>, origin: Uid, best: Uid, out: &mut impl Outbox<Self>) {
+        if origin == ctx.me {
+            self.decide(ctx, best, out);
+            out.send(Side::Right, Msg::Coordinator { origin, leader: best });
+        } else if !(SUPPRESS && self.began && ctx.beats(ctx.me, origin)) {
+            out.forward(Side::Right, Msg::Elect { origin, best: ctx.wins().better(best, ctx.me) });
+        }
+    }
+
+    fn decide(&mut self, ctx: &Ctx<'_>, leader: Uid, out: &mut impl Outbox<Self>) {
+        if !self.decided {
+            self.decided = true;
+            out.announce(if leader == ctx.me { Outcome::Won } else { Outcome::Follow(Some(leader)) });
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Small numbers out of ids, for the synchronous algorithms that count with them. The best id has the smallest number.
+
+use crate::id::{Uid, Wins};
+use crate::view::View;
+
+/// If the lowest id wins its number is the id itself. If the highest does, ids are counted down from it, and it has the
+/// number `first`, the smallest of the published algorithm.
+pub(crate) fn number(members: &[Uid], wins: Wins, of: Uid, first: u32) -> u32 {
+    match wins {
+        Wins::Lowest => of.id.0,
+        Wins::Highest => {
+            let highest = members.iter().map(|m| m.id.0).max().unwrap_or(of.id.0);
+            (highest - of.id.0).saturating_add(first)
+        }
+    }
+}
+
+/// Are all numbers at most `limit`?
+pub(crate) fn check(view: &View, wins: Wins, first: u32, limit: u32) -> Result<(), String> {
+    // Ids are unique: more members than numbers never fit, and a large ring is not worth the look.
+    if view.len() > limit as usize + 1 {
+        return Err(format!("{} members, but their numbers must not exceed {limit}", view.len()));
+    }
+    for &member in view.members() {
+        if member.priority != 0 {
+            return Err(format!("member {} has a priority; this algorithm counts with plain ids", member.id));
+        }
+        let number = number(view.members(), wins, member, first);
+        if number > limit {
+            return Err(format!("member {} has the number {number}, the limit is {limit}", member.id));
+        }
+    }
+    Ok(())
+}

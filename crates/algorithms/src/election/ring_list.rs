@@ -1,0 +1,101 @@
+//! The ring algorithm of the textbooks (Tanenbaum): the list of the living travels in the message.
+//!
+//! Model: asynchronous unidirectional ring that everybody knows, unique ids, no failure inside an election.
+//!
+//! An initiator sends ELECTION with a list that holds its id; everybody adds its own. Back at the origin the list holds
+//! all members: the best of it is the leader, and COORDINATOR takes the list around once more.
+//!
+//! Messages: 2n per initiator; k initiators that start at once cost 2nk. All lists are rotations of each other, so
+//! elections that run at the same time have the same result. A message holds up to n ids.
+//!
+//! Chosen where the sources are silent: the origin is the head of the list; a list that holds me but is not mine has
+//! lapped a dead origin and is dropped; a COORDINATOR list without me is passed on, but I ask for a new round.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::Uid;
+use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
+use crate::view::Side;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RingList {
+    began: bool,
+    decided: bool,
+}
+
+/// The lists begin with their origin.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Msg {
+    Election(Vec<Uid>),
+    Coordinator(Vec<Uid>),
+}
+
+impl Message for Msg {
+    const KINDS: &'static [Kind] = &[Kind::election("election"), Kind::announcement("coordinator")];
+
+    fn kind(&self) -> usize {
+        match self {
+            Msg::Election(_) => 0,
+            Msg::Coordinator(_) => 1,
+        }
+    }
+}
+
+impl Protocol for RingList {
+    type Link = Side;
+    type Message = Msg;
+    type Timer = ();
+    type Command = Campaign;
+    type Event = Outcome;
+    type Durable = ();
+
+    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
+        RingList { began: false, decided: false }
+    }
+
+    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Command(Campaign) => {
+                if !self.began && !self.decided {
+                    self.began = true;
+                    out.send(Side::Right, Msg::Election(vec![ctx.me]));
+                }
+            }
+            Input::Message { message: Msg::Election(list), .. } => self.election(ctx, list, out),
+            Input::Message { message: Msg::Coordinator(list), .. } => {
+                self.decide(ctx, &list, out);
+                if list.first() != Some(&ctx.me) {
+                    out.forward(Side::Right, Msg::Coordinator(list));
+                }
+            }
+            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+        }
+    }
+}
+
+impl Election for RingList {}
+
+impl RingList {
+    fn election(&mut self, ctx: &Ctx<'_>, mut list: Vec<Uid>, out: &mut impl Outbox<Self>) {
+        if list.first() == Some(&ctx.me) {
+            self.decide(ctx, &list, out);
+            out.send(Side::Right, Msg::Coordinator(list));
+        } else if !list.contains(&ctx.me) {
+            list.push(ctx.me);
+            out.forward(Side::Right, Msg::Election(list));
+        }
+    }
+
+    fn decide(&mut self, ctx: &Ctx<'_>, list: &[Uid], out: &mut impl Outbox<Self>) {
+        if self.decided {
+            return;
+        }
+        self.decided = true;
+        let leader = ctx.wins().best(list.iter().copied());
+        out.announce(match leader {
+            _ if !list.contains(&ctx.me) => Outcome::GaveUp,
+            Some(me) if me == ctx.me => Outcome::Won,
+            leader => Outcome::Follow(leader),
+        });
+    }
+}

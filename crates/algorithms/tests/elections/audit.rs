@@ -1,0 +1,183 @@
+//! All small rings, all start sets, several schedules: one leader, the right one, at the published price.
+
+use algorithms::catalog::{Elects, ROWS, Row};
+use algorithms::theory::Case;
+use algorithms::{Life, Outcome, Topology, Uid, Wins};
+
+use crate::subject::{Dice, Plan, Run, Schedule, Subject, subject, uids, view};
+
+#[test]
+fn every_small_ring_elects_the_right_leader_at_the_published_price() {
+    for row in ROWS {
+        let subject = subject(row);
+        let mut runs = 0;
+        for wins in [Wins::Highest, Wins::Lowest] {
+            runs += audit(row, &*subject, wins, 6).unwrap_or_else(|problem| panic!("{problem}"));
+        }
+        println!("{:26} {runs:6} runs", row.name);
+    }
+}
+
+#[test]
+fn larger_rings_cost_what_theory_says() {
+    for row in ROWS {
+        let subject = subject(row);
+        let mut dice = Dice(7);
+        for n in (7..=17).chain([32, 64]) {
+            let mut ids: Vec<u32> = (0..n as u32).collect();
+            dice.shuffle(&mut ids);
+            let all: Vec<usize> = (0..n).collect();
+            let some: Vec<usize> = (0..n).filter(|_| dice.below(3) == 0).chain([n - 1]).collect();
+            let some: Vec<usize> = some.iter().copied().take_while(|&at| at < n - 1).chain([n - 1]).collect();
+            for (initiators, wins) in [(&all, Wins::Highest), (&some, Wins::Highest), (&some, Wins::Lowest)] {
+                let view = view(row.topology, uids(&ids));
+                let plan = Plan { view: &view, wins, initiators, dead: &[], schedule: Schedule::Synchronous, seed: 1 };
+                check(row, &*subject, &plan).unwrap_or_else(|problem| panic!("{problem}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_dead_best_member_costs_a_mesh_what_theory_says() {
+    for row in ROWS.iter().filter(|row| row.topology == Topology::Mesh) {
+        let subject = subject(row);
+        for n in 2..=8 {
+            let ids: Vec<u32> = (1..=n as u32).collect();
+            let view = view(row.topology, uids(&ids));
+            for initiators in (0..n - 1).map(|at| vec![at]).chain([(0..n - 1).collect()]) {
+                for (schedule, seed) in [(Schedule::Synchronous, 1), (Schedule::Random, 1), (Schedule::Random, 2)] {
+                    let (wins, dead) = (Wins::Highest, &[n - 1]);
+                    let plan = Plan { view: &view, wins, initiators: &initiators, dead, schedule, seed };
+                    check(row, &*subject, &plan).unwrap_or_else(|problem| panic!("{problem}"));
+                }
+            }
+        }
+    }
+}
+
+/// Runs everything of up to `n_max` members; says how many runs that was, or what was wrong first.
+pub(crate) fn audit(row: &'static Row, subject: &dyn Subject, wins: Wins, n_max: usize) -> Result<usize, String> {
+    let mut runs = 0;
+    for n in 1..=n_max {
+        for (ring, ids) in cyclic_orders(n).into_iter().enumerate() {
+            let view = view(row.topology, uids(&ids));
+            for initiators in start_sets(n, ring as u64) {
+                for seed in 0..4 {
+                    let schedule = if seed == 0 { Schedule::Synchronous } else { Schedule::Random };
+                    let plan = Plan { view: &view, wins, initiators: &initiators, dead: &[], schedule, seed };
+                    check(row, subject, &plan)?;
+                    runs += 1;
+                }
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// All rings of the ids 1..=n up to rotation: the largest stays in front.
+pub(crate) fn cyclic_orders(n: usize) -> Vec<Vec<u32>> {
+    fn extend(ring: &mut Vec<u32>, n: usize, all: &mut Vec<Vec<u32>>) {
+        if ring.len() == n {
+            return all.push(ring.clone());
+        }
+        for id in 1..n as u32 {
+            if !ring.contains(&id) {
+                ring.push(id);
+                extend(ring, n, all);
+                ring.pop();
+            }
+        }
+    }
+    let mut all = Vec::new();
+    extend(&mut vec![n as u32], n, &mut all);
+    all
+}
+
+/// Every non-empty set up to five members; of six all singletons, the full set and a few at random.
+fn start_sets(n: usize, seed: u64) -> Vec<Vec<usize>> {
+    let members = |set: usize| (0..n).filter(|at| set >> at & 1 == 1).collect();
+    let full = (1 << n) - 1;
+    if n <= 5 {
+        return (1..=full).map(members).collect();
+    }
+    let mut dice = Dice(seed);
+    let sample: Vec<usize> = (0..4).map(|_| 1 + dice.below(full)).collect();
+    (0..n).map(|at| 1 << at).chain([full]).chain(sample).map(members).collect()
+}
+
+fn check(row: &'static Row, subject: &dyn Subject, plan: &Plan<'_>) -> Result<(), String> {
+    let run = subject.run(plan, None);
+    judge(row, plan, &run).map_err(|problem| {
+        let ids: Vec<String> = plan.view.members().iter().map(Uid::to_string).collect();
+        let Plan { wins, initiators, dead, schedule, seed, .. } = plan;
+        format!(
+            "{}: {problem}\n  ring {}, {wins:?} wins, positions {initiators:?} start, {dead:?} dead, {schedule:?}, \
+             seed {seed}\n  {run:?}",
+            row.name,
+            ids.join(" ")
+        )
+    })
+}
+
+fn judge(row: &'static Row, plan: &Plan<'_>, run: &Run) -> Result<(), String> {
+    if run.endless {
+        return Err("no end".into());
+    }
+    if run.persisted_late {
+        return Err("a record was persisted after something had been said".into());
+    }
+    if let Err(reason) = (row.check)(plan.view, plan.wins) {
+        let refused = run.outcomes.iter().all(|o| *o == [Outcome::GaveUp]) && run.election() == 0;
+        return if refused { Ok(()) } else { Err(format!("did not refuse: {reason}")) };
+    }
+    leader(row, plan, run)?;
+    price(row, plan, run)
+}
+
+fn leader(row: &'static Row, plan: &Plan<'_>, run: &Run) -> Result<(), String> {
+    let living: Vec<usize> = (0..plan.view.len()).filter(|at| !plan.dead.contains(at)).collect();
+    let mut last = Vec::new();
+    for &at in &living {
+        match run.outcomes[at].as_slice() {
+            [.., outcome] if run.life == Life::Continuous || run.outcomes[at].len() == 1 => last.push((at, *outcome)),
+            said => return Err(format!("position {at} said {said:?}")),
+        }
+    }
+    let winners: Vec<usize> = last.iter().filter(|(_, o)| *o == Outcome::Won).map(|(at, _)| *at).collect();
+    let &[winner] = winners.as_slice() else { return Err(format!("winners: {winners:?}")) };
+    let uid = |at: usize| plan.view.members()[at];
+    let follow = if row.elects == Elects::Anyone { None } else { Some(uid(winner)) };
+    if let Some((at, outcome)) = last.iter().find(|(at, o)| *at != winner && *o != Outcome::Follow(follow)) {
+        return Err(format!("position {winner} won, but position {at} says {outcome:?}"));
+    }
+    let right = match row.elects {
+        Elects::Best => plan.wins.best(living.iter().map(|&at| uid(at))) == Some(uid(winner)),
+        // A late starter may have become a relay before.
+        Elects::BestCandidate if plan.schedule == Schedule::Random => plan.initiators.contains(&winner),
+        Elects::BestCandidate => plan.wins.best(plan.initiators.iter().map(|&at| uid(at))) == Some(uid(winner)),
+        Elects::Anyone => true,
+    };
+    if right { Ok(()) } else { Err(format!("position {winner} should not have won")) }
+}
+
+fn price(row: &'static Row, plan: &Plan<'_>, run: &Run) -> Result<(), String> {
+    let bounds = (row.bounds)(plan.view.len());
+    let election = run.election() as f64;
+    if plan.dead.is_empty() && !(bounds.best..=bounds.worst).contains(&election) {
+        return Err(format!("{election} messages are not within {bounds:?}"));
+    }
+    let synchronous = plan.schedule == Schedule::Synchronous;
+    let Plan { wins, initiators, dead, .. } = *plan;
+    let Some(expected) = (row.expect)(&Case { ids: plan.view.members(), wins, initiators, dead, synchronous }) else {
+        return Ok(());
+    };
+    let right = expected.election.contains(run.election())
+        && expected.announcement.contains(run.announcement())
+        && (!synchronous || expected.rounds.is_none_or(|rounds| rounds.contains(run.rounds)))
+        && expected
+            .kinds
+            .iter()
+            .all(|(name, range)| run.counts.iter().any(|(kind, count)| kind.name == *name && range.contains(*count)));
+    if right { Ok(()) } else { Err(format!("expected {expected:?}")) }
+}

@@ -1,0 +1,10 @@
+//! Every row of the catalog under the same harness: no algorithm is named here except where a published figure is.
+
+mod audit;
+mod counts;
+mod driver;
+mod golden;
+mod lockstep;
+mod mutants;
+mod properties;
+mod subject;

@@ -1,0 +1,132 @@
+//! The part of a cluster's config that a client needs. Tolerant on purpose: keys it does not know are the daemon's
+//! business, and an older `ctl` must work with a newer file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::endpoint::Endpoint;
+
+/// Where `ctl up` puts the file and where every command looks for it, from the current directory upward.
+pub const DEFAULT_CONFIG: &str = ".conclave/cluster.toml";
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClusterFile {
+    pub name: String,
+    pub topology: Option<String>,
+    pub algorithm: Option<String>,
+    pub safety: Option<String>,
+    /// Resolved against the file's own directory.
+    pub secret_file: Option<PathBuf>,
+    pub peers: Vec<Endpoint>,
+}
+
+#[derive(Debug, Error)]
+pub enum ClusterFileError {
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{} is no cluster config: {reason}", path.display())]
+    Invalid { path: PathBuf, reason: String },
+}
+
+impl ClusterFile {
+    pub fn read(path: &Path) -> Result<Self, ClusterFileError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ClusterFileError::Unreadable { path: path.to_owned(), source })?;
+        Self::parse(&text, path)
+    }
+
+    /// The file at `.conclave/cluster.toml` in `start` or the nearest directory above it.
+    pub fn find_upward(start: &Path) -> Option<PathBuf> {
+        start.ancestors().map(|directory| directory.join(DEFAULT_CONFIG)).find(|path| path.is_file())
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Self, ClusterFileError> {
+        let invalid = |reason: String| ClusterFileError::Invalid { path: path.to_owned(), reason };
+        let document: Document = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        let mut ids: Vec<u32> = document.peers.iter().map(|peer| peer.id).collect();
+        ids.sort_unstable();
+        if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(invalid(format!("two [[peers]] have the id {}", pair[0])));
+        }
+        let cluster = document.cluster;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        Ok(ClusterFile {
+            name: cluster.name,
+            topology: cluster.topology,
+            algorithm: cluster.algorithm,
+            safety: cluster.safety,
+            secret_file: cluster.secret_file.map(|file| directory.join(file)),
+            peers: document.peers.into_iter().map(|peer| Endpoint::member(peer.id, peer.address)).collect(),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Document {
+    cluster: Cluster,
+    #[serde(default)]
+    peers: Vec<Peer>,
+}
+
+#[derive(Deserialize)]
+struct Cluster {
+    name: String,
+    topology: Option<String>,
+    algorithm: Option<String>,
+    safety: Option<String>,
+    secret_file: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Peer {
+    id: u32,
+    address: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+        [cluster]
+        name = "demo"
+        topology = "mesh"
+        secret_file = "secret"
+        not_yet_invented = [1, 2]
+        [timing]
+        heartbeat = "50ms"
+        [[peers]]
+        id = 1
+        address = "n1:7400"
+        listen = "0.0.0.0:7400"
+        [[peers]]
+        id = 2
+        address = "n2:7400"
+    "#;
+
+    #[test]
+    fn known_keys_are_read_and_others_ignored() {
+        let file = ClusterFile::parse(FILE, Path::new("some/where/cluster.toml")).unwrap();
+        assert_eq!(file.name, "demo");
+        assert_eq!(file.topology.as_deref(), Some("mesh"));
+        assert_eq!(file.algorithm, None);
+        assert_eq!(file.secret_file, Some(PathBuf::from("some/where/secret")));
+        assert_eq!(file.peers, [Endpoint::member(1, "n1:7400"), Endpoint::member(2, "n2:7400")]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_the_file() {
+        let cases = [
+            ("[cluster]\nname = 5", "line 2"),
+            ("peers = []", "cluster"),
+            ("[cluster]\nname='x'\n[[peers]]\nid=1\naddress='a:1'\n[[peers]]\nid=1\naddress='b:1'", "the id 1"),
+        ];
+        for (text, expected) in cases {
+            let error = ClusterFile::parse(text, Path::new("c.toml")).unwrap_err().to_string();
+            assert!(error.contains("c.toml") && error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The event streams of all members, merged. Nothing is polled: a report is made when an event arrives, and a lost
+//! member is dialled again with growing pauses.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use transport::ClientSettings;
+
+use crate::ask::within;
+use crate::connection::{Client, ClientError};
+use crate::endpoint::Endpoint;
+use crate::verdict::{Verdict, View};
+use crate::wire::MemberEvent;
+
+const REDIAL_MIN: Duration = Duration::from_millis(10);
+const REDIAL_MAX: Duration = Duration::from_millis(250);
+
+/// Something happened on the stream of one endpoint.
+#[derive(Debug)]
+pub struct Report {
+    /// Which endpoint, by its position in the list.
+    pub at: usize,
+    /// When it reached this process.
+    pub when: Instant,
+    pub news: News,
+}
+
+#[derive(Debug)]
+pub enum News {
+    /// A transition, or the present state at the beginning of a stream.
+    Event(MemberEvent),
+    /// The stream broke, or could not be had. Said once per outage, and again when the kind of failure changes.
+    Lost(ClientError),
+}
+
+/// Follows many members at once. Dropping it ends all streams.
+#[derive(Debug)]
+pub struct Observer {
+    endpoints: Vec<Endpoint>,
+    views: Vec<Option<View>>,
+    /// Has the endpoint been heard or found out of reach at least once?
+    tried: Vec<bool>,
+    reports: mpsc::UnboundedReceiver<Report>,
+    _followers: JoinSet<()>,
+}
+
+impl Observer {
+    /// Begins to follow; `settings.deadline` bounds each attempt to connect.
+    pub fn new(endpoints: Vec<Endpoint>, settings: &ClientSettings) -> Self {
+        let (sender, reports) = mpsc::unbounded_channel();
+        let mut followers = JoinSet::new();
+        for (at, endpoint) in endpoints.iter().enumerate() {
+            followers.spawn(follow(at, endpoint.address.clone(), settings.clone(), sender.clone()));
+        }
+        let nobody = vec![None; endpoints.len()];
+        let untried = vec![false; endpoints.len()];
+        Observer { endpoints, views: nobody, tried: untried, reports, _followers: followers }
+    }
+
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    /// The next report of any member. Cancel-safe; without endpoints it waits for ever.
+    pub async fn next(&mut self) -> Report {
+        let Some(report) = self.reports.recv().await else { return std::future::pending().await };
+        self.tried[report.at] = true;
+        self.views[report.at] = match &report.news {
+            News::Event(event) => Some(View::from(event)),
+            News::Lost(_) => None,
+        };
+        report
+    }
+
+    /// What the members last said; those out of reach are missing.
+    pub fn views(&self) -> Vec<View> {
+        self.views.iter().flatten().copied().collect()
+    }
+
+    /// The last word of one endpoint.
+    pub fn view(&self, at: usize) -> Option<View> {
+        self.views[at]
+    }
+
+    /// Forgets what an endpoint said, when the caller knows better: it has just killed the member.
+    pub fn forget(&mut self, at: usize) {
+        self.views[at] = None;
+    }
+
+    /// Has every endpoint answered or failed at least once?
+    pub fn all_tried(&self) -> bool {
+        self.tried.iter().all(|tried| *tried)
+    }
+
+    pub fn verdict(&self, needed: usize) -> Verdict {
+        Verdict::of(&self.views(), needed)
+    }
+
+    /// Waits until the views satisfy the condition, beginning with the present ones; the report that made it true is
+    /// the last one, if any was needed. No time limit: put one around it.
+    pub async fn until(&mut self, mut satisfied: impl FnMut(&Observer) -> bool) -> Option<Report> {
+        let mut last = None;
+        while !satisfied(self) {
+            last = Some(self.next().await);
+        }
+        last
+    }
+
+    /// Waits until all endpoints are in reach and agree on one leader.
+    pub async fn until_all_agree(&mut self) -> (u32, u64) {
+        self.until(|observer| observer.views.iter().all(Option::is_some) && observer.verdict(1).leader().is_some())
+            .await;
+        self.verdict(1).leader().expect("just agreed")
+    }
+}
+
+async fn follow(at: usize, address: String, settings: ClientSettings, reports: mpsc::UnboundedSender<Report>) {
+    let report = |news| reports.send(Report { at, when: Instant::now(), news });
+    let mut pause = REDIAL_MIN;
+    let mut said: Option<std::mem::Discriminant<ClientError>> = None;
+    loop {
+        let mut events = 0u64;
+        let lost = stream(&address, &settings, |event| {
+            events += 1;
+            let _ = report(News::Event(event));
+        })
+        .await;
+        if events > 0 {
+            pause = REDIAL_MIN;
+            said = None;
+        }
+        let kind = std::mem::discriminant(&lost);
+        if said.replace(kind) != Some(kind) && report(News::Lost(lost)).is_err() {
+            return;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(REDIAL_MAX);
+    }
+}
+
+/// Connects and hands on events until the stream ends; says why it did.
+async fn stream(address: &str, settings: &ClientSettings, mut take: impl FnMut(MemberEvent)) -> ClientError {
+    let opened = within(settings.deadline, async {
+        let mut watch = Client::connect(address, settings).await?.watch().await?;
+        let first = watch.next().await?;
+        Ok((watch, first))
+    });
+    let (mut watch, mut event) = match opened.await {
+        Ok(opened) => opened,
+        Err(error) => return error,
+    };
+    while let Some(known) = event {
+        take(known);
+        event = match watch.next().await {
+            Ok(event) => event,
+            Err(error) => return error,
+        };
+    }
+    ClientError::Closed
+}

@@ -1,0 +1,184 @@
+//! What the views of several members mean together.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::wire::{MemberEvent, MemberStatus};
+
+/// One member's view of who leads, from a status or an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct View {
+    pub id: u32,
+    /// Does it say of itself that it leads?
+    pub leads: bool,
+    pub leader: Option<u32>,
+    pub epoch: u64,
+}
+
+impl From<&MemberStatus> for View {
+    fn from(status: &MemberStatus) -> Self {
+        let MemberStatus { id, leader, epoch, .. } = *status;
+        View { id, leads: status.role == "leader", leader, epoch }
+    }
+}
+
+impl From<&MemberEvent> for View {
+    fn from(event: &MemberEvent) -> Self {
+        let MemberEvent { id, leader, epoch, .. } = *event;
+        View { id, leads: event.role == "leader", leader, epoch }
+    }
+}
+
+/// The state of a cluster in a word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// All reachable members name one (leader, epoch), and that leader is reachable and claims it.
+    Agreed { leader: u32, epoch: u64 },
+    /// No two members name different leaders, but not everybody has found the one, or it does not answer.
+    Electing,
+    /// Two members name different leaders.
+    Split,
+    /// Too few members answer for anybody to lead.
+    NoQuorum,
+}
+
+impl Verdict {
+    /// Judges the views of the members that answered. `needed` is how many have to take part for a leader to be
+    /// possible at all: a majority under quorum safety, one otherwise (see [`needed_members`]).
+    pub fn of(views: &[View], needed: usize) -> Self {
+        let named: BTreeSet<u32> = views.iter().filter_map(|view| view.leader).collect();
+        if let Some(View { id, leader: Some(leader), epoch, .. }) = views.iter().find(|view| view.leads) {
+            let agreed = |view: &View| view.leader == Some(*leader) && view.epoch == *epoch;
+            let claimants = views.iter().filter(|view| view.leads).all(|view| view.id == *id);
+            if id == leader && claimants && views.iter().all(agreed) {
+                return Verdict::Agreed { leader: *leader, epoch: *epoch };
+            }
+        }
+        if named.len() > 1 {
+            Verdict::Split
+        } else if views.len() < needed.max(1) {
+            Verdict::NoQuorum
+        } else {
+            Verdict::Electing
+        }
+    }
+
+    pub fn leader(self) -> Option<(u32, u64)> {
+        match self {
+            Verdict::Agreed { leader, epoch } => Some((leader, epoch)),
+            _ => None,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Agreed { .. } => "AGREED",
+            Verdict::Electing => "ELECTING",
+            Verdict::Split => "SPLIT",
+            Verdict::NoQuorum => "NO QUORUM",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name().fmt(f)
+    }
+}
+
+/// How many of `configured` members a leader needs.
+pub fn needed_members(safety: Option<&str>, configured: usize) -> usize {
+    if safety == Some("quorum") { configured / 2 + 1 } else { 1 }
+}
+
+/// Why there is no leader to name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NoLeader {
+    /// Members name different leaders: (member, its leader).
+    Disagree(Vec<(u32, u32)>),
+    /// Nobody names one.
+    Nobody,
+    /// This one is named, but was asked and did not answer, or does not claim it.
+    Silent(u32),
+}
+
+/// The one leader that the members name. Softer than [`Verdict::Agreed`]: a member that knows no leader does not
+/// stand against it (unknown is not disagreement). The leader itself must claim it, unless it was not among the asked:
+/// `unanswered` says whether the endpoint of a member that did not answer could have been this one.
+pub fn find_leader(views: &[View], unanswered: impl Fn(u32) -> bool) -> Result<u32, NoLeader> {
+    let named: Vec<(u32, u32)> = views.iter().filter_map(|view| Some((view.id, view.leader?))).collect();
+    let Some(&(_, leader)) = named.first() else { return Err(NoLeader::Nobody) };
+    if named.iter().any(|&(_, other)| other != leader) {
+        return Err(NoLeader::Disagree(named));
+    }
+    let claimed = match views.iter().find(|view| view.id == leader) {
+        Some(view) => view.leads,
+        None => !unanswered(leader),
+    };
+    if claimed { Ok(leader) } else { Err(NoLeader::Silent(leader)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(id: u32, leader: impl Into<Option<u32>>, epoch: u64) -> View {
+        let leader = leader.into();
+        View { id, leads: leader == Some(id), leader, epoch }
+    }
+
+    #[test]
+    fn agreed_needs_everybody_reachable_and_the_leaders_own_claim() {
+        let all = [view(1, 3, 7), view(2, 3, 7), view(3, 3, 7)];
+        assert_eq!(Verdict::of(&all, 1), Verdict::Agreed { leader: 3, epoch: 7 });
+        assert_eq!(Verdict::of(&all[1..], 1), Verdict::Agreed { leader: 3, epoch: 7 }, "unreachable is no disagreement");
+        assert_eq!(Verdict::of(&all[..2], 1), Verdict::Electing, "the leader does not answer");
+        let mut unclaimed = all;
+        unclaimed[2].leads = false;
+        assert_eq!(Verdict::of(&unclaimed, 1), Verdict::Electing);
+    }
+
+    #[test]
+    fn one_ignorant_member_or_one_older_epoch_means_electing() {
+        assert_eq!(Verdict::of(&[view(1, None, 7), view(3, 3, 7)], 1), Verdict::Electing);
+        assert_eq!(Verdict::of(&[view(1, 3, 6), view(3, 3, 7)], 1), Verdict::Electing);
+    }
+
+    #[test]
+    fn two_leaders_are_a_split_whoever_names_them() {
+        assert_eq!(Verdict::of(&[view(1, 1, 7), view(2, 2, 7)], 1), Verdict::Split);
+        assert_eq!(Verdict::of(&[view(1, 4, 7), view(2, 5, 7)], 1), Verdict::Split);
+        assert_eq!(Verdict::of(&[view(1, 4, 7), view(2, 5, 7)], 3), Verdict::Split);
+    }
+
+    #[test]
+    fn quorum_is_missed_only_where_it_is_needed() {
+        assert_eq!(needed_members(Some("quorum"), 5), 3);
+        assert_eq!(needed_members(Some("quorum"), 4), 3);
+        assert_eq!(needed_members(Some("classic"), 5), 1);
+        let two = [view(1, None, 7), view(2, None, 7)];
+        assert_eq!(Verdict::of(&two, 3), Verdict::NoQuorum);
+        assert_eq!(Verdict::of(&two, 1), Verdict::Electing);
+        assert_eq!(Verdict::of(&[], 1), Verdict::NoQuorum);
+        // A leader that still holds its lease leads, however few of its followers answer a client.
+        assert_eq!(Verdict::of(&[view(1, 1, 7)], 3), Verdict::Agreed { leader: 1, epoch: 7 });
+    }
+
+    #[test]
+    fn unknown_is_not_disagreement() {
+        let all_asked = |_| true;
+        assert_eq!(find_leader(&[view(1, None, 7), view(3, 3, 7)], all_asked), Ok(3));
+        assert_eq!(find_leader(&[view(1, None, 7)], all_asked), Err(NoLeader::Nobody));
+        let two = [view(1, 4, 7), view(2, 5, 7)];
+        assert_eq!(find_leader(&two, all_asked), Err(NoLeader::Disagree(vec![(1, 4), (2, 5)])));
+    }
+
+    #[test]
+    fn a_leader_that_was_asked_must_claim_it() {
+        let one = [view(1, 5, 7)];
+        assert_eq!(find_leader(&one, |id| id == 5), Err(NoLeader::Silent(5)));
+        assert_eq!(find_leader(&one, |_| false), Ok(5), "only member 1 was asked");
+        let resigned = [view(1, 5, 7), view(5, None, 7)];
+        assert_eq!(find_leader(&resigned, |_| false), Err(NoLeader::Silent(5)));
+    }
+}

@@ -1,0 +1,143 @@
+//! What clients and members say to each other: one request per frame, answered by one or more responses.
+//!
+//! Compatibility: variants are numbered by position on the wire, so new ones go to the end.
+
+use serde::{Deserialize, Serialize};
+
+/// What a client asks of one member.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Request {
+    /// Answered with one [`Response::Status`].
+    Status,
+    /// Answered with the present state as a [`Response::Event`] at once, then with one per transition.
+    Watch,
+    /// Start an election now. Answered with [`Response::Done`] once it has begun.
+    Elect,
+    /// Resign, if this member leads. Answered with [`Response::Done`] once it has, `Failed` if it does not lead.
+    StepDown,
+}
+
+/// What a request may do, which decides who may send it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Auth {
+    /// Only looks.
+    Read,
+    /// Changes who leads, or what the cluster does.
+    Operate,
+}
+
+impl Request {
+    /// One of each, for tables and tests.
+    pub const ALL: &'static [Request] = &[Request::Status, Request::Watch, Request::Elect, Request::StepDown];
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            Request::Status => "status",
+            Request::Watch => "watch",
+            Request::Elect => "elect",
+            Request::StepDown => "step-down",
+        }
+    }
+
+    /// No catch-all arm: a new request does not compile until somebody has decided.
+    pub fn auth(&self) -> Auth {
+        match self {
+            Request::Status | Request::Watch => Auth::Read,
+            Request::Elect | Request::StepDown => Auth::Operate,
+        }
+    }
+}
+
+/// What a member answers.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Response {
+    Status(MemberStatus),
+    Event(MemberEvent),
+    Done,
+    Failed { reason: String, code: FailCode },
+}
+
+/// The kind of a failure, for exit codes; the reason is for people.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum FailCode {
+    /// It was understood and did not work, or the answer is "no".
+    Failed,
+    /// Not a request this member knows, or not one that makes sense here.
+    BadRequest,
+    /// There is no leader to do it.
+    NoLeader,
+    /// This client may not, or the cluster's config forbids it.
+    Refused,
+    /// Try again later.
+    Busy,
+}
+
+/// One member's own view.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct MemberStatus {
+    pub id: u32,
+    pub cluster: String,
+    pub algorithm: String,
+    pub topology: String,
+    pub safety: String,
+    /// `leader`, `follower`, `candidate`, `witness` or `learner`.
+    pub role: String,
+    pub leader: Option<u32>,
+    pub epoch: u64,
+    pub incarnation: u64,
+    /// What is left of the lease, where leadership has one.
+    pub lease_ms: Option<u64>,
+    /// Frames since the start, all peers together.
+    pub sent: u64,
+    pub received: u64,
+    pub peers: Vec<PeerStatus>,
+    pub uptime_ms: u64,
+    pub version: String,
+}
+
+/// How a member sees another one.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PeerStatus {
+    pub id: u32,
+    pub connected: bool,
+    /// How long ago anything came from it; `None` if never.
+    pub last_heard_ms: Option<u64>,
+}
+
+/// A transition of one member.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct MemberEvent {
+    pub id: u32,
+    /// Milliseconds since the Unix epoch, by the member's clock.
+    pub at_ms: u64,
+    pub role: String,
+    pub leader: Option<u32>,
+    pub epoch: u64,
+    pub cause: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The whole table: a new request fails here until it has its line.
+    const AUTH: &[(&str, Auth)] =
+        &[("status", Auth::Read), ("watch", Auth::Read), ("elect", Auth::Operate), ("step-down", Auth::Operate)];
+
+    #[test]
+    fn every_request_has_its_line_in_the_auth_table() {
+        let table: Vec<_> = Request::ALL.iter().map(|request| (request.name(), request.auth())).collect();
+        assert_eq!(table, AUTH);
+    }
+
+    #[test]
+    fn all_lists_every_request() {
+        // The encoding of a variant without fields is its position: the first position past the list is no request.
+        let past = transport::codec::to_vec(&(Request::ALL.len() as u32)).unwrap();
+        assert!(transport::codec::decode::<Request>(&past).is_err());
+        for request in Request::ALL {
+            let bytes = transport::codec::to_vec(request).unwrap();
+            assert_eq!(&transport::codec::decode::<Request>(&bytes).unwrap(), request);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The command line. Global options stand before or after the subcommand.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands::{
+    algorithms, bench, completions, config, elect, init, leader, man, sim, status, step_down, up, watch,
+};
+use crate::output::{ColorChoice, Format};
+
+#[derive(Parser, Debug)]
+#[command(
+    name = "ctl",
+    version,
+    about = "Asks, watches and tests a Conclave cluster",
+    after_help = "Examples:
+  ctl up                     start five members on this machine
+  ctl leader                 who leads? the id, alone on a line
+  ctl status --watch         a row per member, live
+  ctl bench failover         how long does a cluster go without a leader?
+
+Exit codes: 0 ok, 1 failed or \"no\", 2 usage or bad config, 3 nobody reachable, 4 no leader or members
+disagree, 5 wait timed out, 7 invariant violated, 8 refused (no or wrong secret)."
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub globals: Globals,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Global options")]
+pub struct Globals {
+    /// The cluster's config: its name, members and secret [default: .conclave/cluster.toml, from here upward]
+    #[arg(long, global = true, value_name = "FILE", env = "CONCLAVE_CONFIG", hide_env_values = true)]
+    pub config: Option<PathBuf>,
+
+    /// Where to ask, instead of the members' addresses in the config
+    #[arg(
+        long,
+        global = true,
+        value_name = "HOST:PORT,...",
+        env = "CONCLAVE_ENDPOINTS",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
+    pub endpoints: Vec<String>,
+
+    /// The cluster's name, where there is no config
+    #[arg(long, global = true, value_name = "NAME")]
+    pub cluster: Option<String>,
+
+    /// The cluster's secret, instead of the file that the config names
+    #[arg(long, global = true, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+
+    /// Tables for people, or JSON: one object per line
+    #[arg(short = 'o', long = "output", global = true, value_name = "FORMAT", value_enum, default_value_t)]
+    pub output: Format,
+
+    /// How long the whole command may take
+    #[arg(long, global = true, value_name = "TIME", value_parser = client::parse_duration, default_value = "5s")]
+    pub timeout: Duration,
+
+    /// A member that has not answered by then is unreachable; all are asked at the same time
+    #[arg(long, global = true, value_name = "TIME", value_parser = client::parse_duration, default_value = "300ms")]
+    pub member_timeout: Duration,
+
+    /// Colours; `auto` also heeds NO_COLOR
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    pub color: ColorChoice,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    Leader(leader::Args),
+    Status(status::Args),
+    Watch(watch::Args),
+    Elect(elect::Args),
+    StepDown(step_down::Args),
+    Up(up::Args),
+    Init(init::Args),
+    Config(config::Args),
+    Algorithms(algorithms::Args),
+    Bench(bench::Args),
+    Sim(sim::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}

@@ -1,0 +1,252 @@
+//! A cluster of real processes on this machine: what `up`, `bench failover` and the live tests run.
+//!
+//! Children get their own process group, so that an interrupt typed at the terminal reaches this process only, which
+//! then stops them in order; and they are told to die with their parent, should it be killed.
+
+mod layout;
+mod plan;
+mod ports;
+mod scratch;
+
+use std::future::poll_fn;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
+use std::task::Poll;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use client::{ClientSettings, Endpoint, Observer, Secret};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+
+pub use layout::{hex_secret, write_secret};
+pub use plan::Plan;
+pub(crate) use layout::config_text;
+pub(crate) use plan::NODES_MAX;
+pub(crate) use ports::anywhere as ports_anywhere;
+pub use ports::free_ports;
+pub use scratch::Scratch;
+
+/// How long a member may take to leave in order.
+const GRACE: Duration = Duration::from_secs(3);
+/// How long one attempt to reach a member may take.
+const CONNECT: Duration = Duration::from_secs(1);
+/// The binary of a member.
+const NODE: &str = "node";
+/// Tells a member to die when its parent does.
+const DIE_WITH_PARENT: &str = "CONCLAVE_DIE_WITH_PARENT";
+
+#[derive(Debug)]
+pub struct Cluster {
+    directory: PathBuf,
+    binary: PathBuf,
+    members: Vec<Member>,
+    settings: ClientSettings,
+}
+
+#[derive(Debug)]
+struct Member {
+    id: u32,
+    address: String,
+    child: Option<Child>,
+}
+
+impl Cluster {
+    /// Writes config, secret and data directories below `directory` and starts nothing. Existing data stays, so that
+    /// epochs go on where they stopped.
+    pub fn prepare(plan: &Plan, directory: &Path, ports: &[u16], binary: PathBuf) -> Result<Self> {
+        let addresses: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        let secret = layout::write(plan, directory, &addresses)?;
+        let settings =
+            ClientSettings { cluster: plan.name.clone(), secret: Some(Secret::from_bytes(&secret)?), deadline: CONNECT };
+        let members = (1..).zip(addresses).map(|(id, address)| Member { id, address, child: None });
+        // Absolute, so that printed commands work anywhere.
+        let directory = directory.canonicalize().with_context(|| format!("cannot use {}", directory.display()))?;
+        Ok(Cluster { directory, binary, members: members.collect(), settings })
+    }
+
+    pub fn config(&self) -> PathBuf {
+        self.directory.join(layout::CONFIG)
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub fn settings(&self) -> &ClientSettings {
+        &self.settings
+    }
+
+    pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.members.iter().map(|member| member.id)
+    }
+
+    pub fn endpoints(&self) -> Vec<Endpoint> {
+        self.members.iter().map(|member| Endpoint::member(member.id, member.address.clone())).collect()
+    }
+
+    /// Follows all members, whether they run or not; position `k` is the k-th of [`Cluster::ids`].
+    pub fn observer(&self) -> Observer {
+        Observer::new(self.endpoints(), &self.settings)
+    }
+
+    pub fn start_all(&mut self) -> Result<()> {
+        let ids: Vec<u32> = self.ids().collect();
+        ids.into_iter().try_for_each(|id| self.start(id))
+    }
+
+    /// Starts one member, with the data directory it always had.
+    pub fn start(&mut self, id: u32) -> Result<()> {
+        let data = self.data_directory(id);
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(data.join(layout::LOG));
+        let log = log.with_context(|| format!("cannot write below {}", data.display()))?;
+        let mut command = Command::new(&self.binary);
+        command
+            .arg("--config")
+            .arg(self.config())
+            .arg("--id")
+            .arg(id.to_string())
+            .arg("--data-dir")
+            .arg(&data)
+            .env(DIE_WITH_PARENT, "1")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(0)
+            .kill_on_drop(true);
+        let member = self.member_mut(id)?;
+        if member.child.is_some() {
+            bail!("member {id} is running already");
+        }
+        let child = command.spawn();
+        self.member_mut(id)?.child =
+            Some(child.with_context(|| format!("cannot start {}", self.binary.display()))?);
+        Ok(())
+    }
+
+    /// The line that starts a member by hand.
+    pub fn command_line(&self, id: u32) -> String {
+        let [binary, config, data] = [self.binary.clone(), self.config(), self.data_directory(id)];
+        format!("{} --config {} --id {id} --data-dir {}", binary.display(), config.display(), data.display())
+    }
+
+    pub fn pid(&self, id: u32) -> Option<u32> {
+        self.members.iter().find(|member| member.id == id)?.child.as_ref()?.id()
+    }
+
+    /// SIGKILL. Returns at once; [`Cluster::reap`] waits for the end.
+    pub fn kill(&self, id: u32) -> Result<()> {
+        self.signal(id, Signal::KILL)
+    }
+
+    /// SIGSTOP: the member lives, its sockets stay open, and it does nothing.
+    pub fn pause(&self, id: u32) -> Result<()> {
+        self.signal(id, Signal::STOP)
+    }
+
+    pub fn resume(&self, id: u32) -> Result<()> {
+        self.signal(id, Signal::CONT)
+    }
+
+    pub fn signal(&self, id: u32, signal: Signal) -> Result<()> {
+        let pid = self.pid(id).with_context(|| format!("member {id} is not running"))?;
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).context("impossible process id")?;
+        kill_process(pid, signal).with_context(|| format!("cannot signal member {id}"))
+    }
+
+    /// Waits for a member's process to end, and forgets it.
+    pub async fn reap(&mut self, id: u32) -> Result<ExitStatus> {
+        let member = self.member_mut(id)?;
+        let mut child = member.child.take().with_context(|| format!("member {id} is not running"))?;
+        Ok(child.wait().await?)
+    }
+
+    /// SIGKILL if it still runs, then starts it anew with the same data.
+    pub async fn restart(&mut self, id: u32) -> Result<()> {
+        if self.pid(id).is_some() {
+            self.kill(id)?;
+        }
+        if self.member_mut(id)?.child.is_some() {
+            self.reap(id).await?;
+        }
+        self.start(id)
+    }
+
+    /// Waits for any running member to end, and forgets it. With none running, for ever.
+    pub async fn next_exit(&mut self) -> (u32, ExitStatus) {
+        poll_fn(|context| {
+            for member in &mut self.members {
+                let Some(child) = &mut member.child else { continue };
+                // `wait` keeps its state in the child, so a future per poll loses nothing.
+                if let Poll::Ready(Ok(status)) = pin!(child.wait()).poll(context) {
+                    member.child = None;
+                    return Poll::Ready((member.id, status));
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    pub fn running(&self) -> usize {
+        self.members.iter().filter(|member| member.child.is_some()).count()
+    }
+
+    /// Stops everybody: in order if they can, by force after a grace.
+    pub async fn stop(&mut self) {
+        let ids: Vec<u32> = self.ids().collect();
+        for &id in &ids {
+            // A paused one cannot leave before it runs again. One that has just ended needs neither.
+            let _ = self.signal(id, Signal::TERM);
+            let _ = self.resume(id);
+        }
+        let orderly = async {
+            while self.running() > 0 {
+                self.next_exit().await;
+            }
+        };
+        if tokio::time::timeout(GRACE, orderly).await.is_err() {
+            for &id in &ids {
+                let _ = self.kill(id);
+            }
+            while self.running() > 0 {
+                self.next_exit().await;
+            }
+        }
+    }
+
+    /// The last lines a member logged.
+    pub fn log_tail(&self, id: u32, lines: usize) -> String {
+        let text = std::fs::read(self.data_directory(id).join(layout::LOG)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let all: Vec<&str> = text.lines().collect();
+        all[all.len().saturating_sub(lines)..].join("\n")
+    }
+
+    pub fn data_directory(&self, id: u32) -> PathBuf {
+        self.directory.join(layout::member_directory(id))
+    }
+
+    fn member_mut(&mut self, id: u32) -> Result<&mut Member> {
+        self.members.iter_mut().find(|member| member.id == id).with_context(|| format!("there is no member {id}"))
+    }
+}
+
+/// The `node` beside this executable, else the one on the PATH.
+pub fn node_binary() -> Result<PathBuf> {
+    let beside = std::env::current_exe().ok().map(|path| path.with_file_name(NODE)).filter(|path| path.is_file());
+    if let Some(path) = beside {
+        return Ok(path);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Another program of the same name is widespread: ours says its name before its version.
+    let ours = |candidate: &PathBuf| {
+        let version = std::process::Command::new(candidate).arg("--version").stdin(Stdio::null()).output();
+        version.is_ok_and(|output| output.stdout.starts_with(b"node "))
+    };
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(NODE))
+        .find(|candidate| candidate.is_file() && ours(candidate))
+        .ok_or_else(|| anyhow!("no `{NODE}` binary beside `ctl` and none of Conclave's on the PATH"))
+}

@@ -1,0 +1,101 @@
+//! The files of a cluster's directory.
+
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use algorithms::Wins;
+use anyhow::{Context, Result, anyhow};
+
+use super::plan::Plan;
+
+pub(super) const CONFIG: &str = "cluster.toml";
+pub(super) const LOG: &str = "log";
+const SECRET: &str = "secret";
+const SECRET_BYTES: usize = 32;
+
+pub(super) fn member_directory(id: u32) -> String {
+    format!("n{id}")
+}
+
+/// Creates everything a cluster needs and gives its secret. A secret that is there already is kept.
+pub(super) fn write(plan: &Plan, directory: &Path, addresses: &[String]) -> Result<Vec<u8>> {
+    let create = |path: PathBuf| fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()));
+    create(directory.to_owned())?;
+    for (id, _) in (1..).zip(addresses) {
+        let data = directory.join(member_directory(id));
+        create(data.clone())?;
+        // The logs of earlier runs would only confuse.
+        if let Err(error) = fs::remove_file(data.join(LOG))
+            && error.kind() != ErrorKind::NotFound
+        {
+            return Err(error).with_context(|| format!("cannot replace the log in {}", data.display()));
+        }
+    }
+    let put = |name: &str, text: &str| {
+        let path = directory.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    };
+    put(".gitignore", "*\n")?;
+    put(CONFIG, &config_text(plan, addresses))?;
+    let secret = directory.join(SECRET);
+    match fs::read(&secret) {
+        Ok(known) if known.len() >= SECRET_BYTES => {
+            fs::set_permissions(&secret, fs::Permissions::from_mode(0o600))?;
+            Ok(known)
+        }
+        _ => {
+            let fresh = hex_secret()?;
+            let _ = fs::remove_file(&secret);
+            write_secret(&secret, &fresh)?;
+            Ok(fresh.into_bytes())
+        }
+    }
+}
+
+/// A fresh secret, printable, of 256 bits.
+pub fn hex_secret() -> Result<String> {
+    let mut bytes = [0; SECRET_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow!("no randomness for a secret: {error}"))?;
+    let mut text = String::with_capacity(2 * SECRET_BYTES);
+    for byte in bytes {
+        write!(text, "{byte:02x}")?;
+    }
+    Ok(text)
+}
+
+/// Writes a secret that only its owner can read, from the first moment on. Never replaces one.
+pub fn write_secret(path: &Path, secret: &str) -> Result<()> {
+    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let mut file = created.with_context(|| format!("cannot create {}", path.display()))?;
+    writeln!(file, "{secret}").with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The config of a cluster whose members are 1, 2, ... at these addresses.
+pub(crate) fn config_text(plan: &Plan, addresses: &[String]) -> String {
+    let mut text = format!(
+        "# Written by ctl; `ctl config --example` explains every key.\n\n\
+         [cluster]\nname = \"{}\"\ntopology = \"{}\"\nalgorithm = \"{}\"\nsafety = \"{}\"\n",
+        plan.name,
+        plan.row.topology.name(),
+        plan.row.name,
+        plan.safety,
+    );
+    let wins = plan.wins.map(|wins| match wins {
+        Wins::Highest => "wins = \"highest\"\n",
+        Wins::Lowest => "wins = \"lowest\"\n",
+    });
+    text += wins.unwrap_or_default();
+    let _ = write!(text, "preempt = {}\nsecret_file = \"{SECRET}\"\n", plan.preempt);
+    for (id, address) in (1..).zip(addresses) {
+        let _ = write!(text, "\n[[peers]]\nid = {id}\naddress = \"{address}\"\n");
+    }
+    if plan.row.topology == algorithms::Topology::Graph {
+        // The smallest graph with a cycle: everybody and its next, closed.
+        let links = (1..=addresses.len()).map(|id| format!("[{id}, {}]", id % addresses.len() + 1));
+        let _ = write!(text, "\n[graph]\nlinks = [{}]\n", links.collect::<Vec<_>>().join(", "));
+    }
+    text
+}

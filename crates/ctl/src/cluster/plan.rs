@@ -1,0 +1,73 @@
+//! What kind of cluster to run.
+
+use algorithms::catalog::{self, Row};
+use algorithms::{Topology, Wins};
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub name: String,
+    pub nodes: u32,
+    pub row: &'static Row,
+    pub safety: String,
+    /// `None`: as the catalog says.
+    pub wins: Option<Wins>,
+    pub preempt: bool,
+}
+
+/// A cluster is at most this large: the config's own limit.
+pub(crate) const NODES_MAX: u32 = 256;
+
+impl Plan {
+    pub fn new(nodes: u32, row: &'static Row) -> Self {
+        Plan { name: "local".to_owned(), nodes, row, safety: "classic".to_owned(), wins: None, preempt: true }
+    }
+
+    /// The id that wins while everybody is alive: all have the same priority.
+    pub fn best(&self) -> u32 {
+        match self.wins.unwrap_or(self.row.wins) {
+            Wins::Highest => self.nodes,
+            Wins::Lowest => 1,
+        }
+    }
+
+    /// Finds the row for what the user said: an algorithm, a topology, both or neither.
+    pub fn choose(algorithm: Option<&str>, topology: Option<Topology>) -> Result<&'static Row, String> {
+        let fits = |row: &&'static Row| topology.is_none_or(|wanted| row.topology == wanted);
+        let fitting = || catalog::ROWS.iter().filter(fits).map(|row| row.name).collect::<Vec<_>>().join(", ");
+        let wanted = topology.map_or("any topology", Topology::name);
+        if let Some(name) = algorithm {
+            let row = catalog::row(name).ok_or_else(|| {
+                format!("no algorithm `{name}`; there are {}", catalog::names().collect::<Vec<_>>().join(", "))
+            })?;
+            return Some(row).filter(fits).ok_or_else(|| {
+                format!("{name} runs on a {}, not on a {wanted}; on that run: {}", row.topology.name(), fitting())
+            });
+        }
+        let default = catalog::row(catalog::DEFAULT).filter(fits);
+        default
+            .or_else(|| catalog::ROWS.iter().find(fits))
+            .ok_or_else(|| format!("no algorithm for a {wanted} in this version"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_taken_unless_the_topology_speaks_against_it() {
+        assert_eq!(Plan::choose(None, None).unwrap().name, catalog::DEFAULT);
+        for row in catalog::ROWS {
+            assert_eq!(Plan::choose(None, Some(row.topology)).unwrap().topology, row.topology);
+            assert_eq!(Plan::choose(Some(row.name), Some(row.topology)).unwrap().name, row.name);
+        }
+    }
+
+    #[test]
+    fn a_misfit_names_what_fits() {
+        let (ring, mesh) = (Plan::choose(None, Some(Topology::Ring)).unwrap(), Topology::Mesh);
+        let error = Plan::choose(Some(ring.name), Some(mesh)).unwrap_err();
+        assert!(error.contains(Plan::choose(None, Some(mesh)).unwrap().name), "{error}");
+        assert!(Plan::choose(Some("no-such"), None).unwrap_err().contains(catalog::DEFAULT));
+    }
+}

@@ -1,0 +1,63 @@
+//! Which loopback ports to use.
+
+use std::net::{Ipv4Addr, TcpListener};
+
+use anyhow::{Result, bail};
+
+/// The range that documentation shows, taken when it is free.
+const FIRST: u16 = 7401;
+/// Below the ports that kernels hand to outgoing connections: members dial each other while they start, and must not
+/// be given the port that another one is about to listen on.
+const ELSEWHERE: std::ops::Range<u16> = 10_000..32_000;
+const TRIES: usize = 200;
+
+/// `count` free ports in a row: from `base` if it is given, else from the documented one, else from anywhere.
+pub fn free_ports(count: u32, base: Option<u16>) -> Result<Vec<u16>> {
+    let count = u16::try_from(count)?;
+    if let Some(base) = base {
+        return match base.checked_add(count) {
+            Some(_) if base > 0 => match row(base, count) {
+                Ok(ports) => Ok(ports),
+                Err(taken) => bail!("port {taken} of 127.0.0.1 is in use"),
+            },
+            _ => bail!("{count} ports from {base} on do not exist"),
+        };
+    }
+    row(FIRST, count).or_else(|_| anywhere(count))
+}
+
+/// Free ports away from the documented range, for clusters that nobody talks to by hand.
+pub(crate) fn anywhere(count: u16) -> Result<Vec<u16>> {
+    let span = u32::from(ELSEWHERE.end - ELSEWHERE.start - count);
+    for _ in 0..TRIES {
+        let dice = getrandom::u32()?;
+        if let Ok(ports) = row(ELSEWHERE.start + (dice % span) as u16, count) {
+            return Ok(ports);
+        }
+    }
+    bail!("no {count} free ports in a row on 127.0.0.1")
+}
+
+/// Holds all of them at once, so that none is counted twice; gives the first one taken otherwise.
+fn row(base: u16, count: u16) -> Result<Vec<u16>, u16> {
+    let ports: Vec<u16> = (base..base + count).collect();
+    let bind = |&port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|_| port);
+    let held = ports.iter().map(bind).collect::<Result<Vec<_>, u16>>()?;
+    drop(held);
+    Ok(ports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_in_use_is_named_and_avoided() {
+        let ports = anywhere(3).unwrap();
+        let _held = TcpListener::bind((Ipv4Addr::LOCALHOST, ports[1])).unwrap();
+        let error = free_ports(3, Some(ports[0])).unwrap_err().to_string();
+        assert!(error.contains(&ports[1].to_string()), "{error}");
+        assert!(free_ports(3, Some(u16::MAX - 1)).is_err());
+        assert!(free_ports(1, Some(0)).is_err());
+    }
+}

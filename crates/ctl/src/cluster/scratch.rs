@@ -1,0 +1,28 @@
+//! A directory that is gone when its owner is.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new(label: &str) -> Result<Self> {
+        let name = format!("conclave-{label}-{}-{:08x}", std::process::id(), getrandom::u32()?);
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Scratch(path))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Nothing to be done about a failure here; the system cleans its temporary directory some day.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

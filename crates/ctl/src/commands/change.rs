@@ -1,0 +1,95 @@
+//! What `elect` and `step-down` share: look, act on one member, await what comes of it.
+
+use client::{Client, ClientError, Endpoint, Observer, Verdict, format_duration, within};
+use serde::Serialize;
+
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::target::{Target, nobody};
+
+/// The outcome of a change of leadership.
+#[derive(Serialize, Debug)]
+pub(super) struct Change {
+    pub(super) schema: &'static str,
+    pub(super) action: &'static str,
+    /// The member that was asked to act.
+    pub(super) member: u32,
+    pub(super) was: Option<u32>,
+    pub(super) leader: u32,
+    pub(super) epoch: u64,
+}
+
+impl Change {
+    pub(super) fn show(&self, output: Output) -> Result<(), Failure> {
+        if output.is_json() {
+            return Ok(output.json(self)?);
+        }
+        let was = match self.was {
+            Some(was) if was == self.leader => " again".to_owned(),
+            Some(was) => format!(", after {was}"),
+            None => String::new(),
+        };
+        Ok(output.line(format!("{} leads in epoch {}{was}", self.leader, self.epoch))?)
+    }
+}
+
+/// Streams to all members, and what they said first.
+pub(super) struct Scene {
+    pub(super) observer: Observer,
+    pub(super) before: Verdict,
+}
+
+impl Scene {
+    /// Opens the streams before anything is done, so that no event is missed.
+    pub(super) async fn open(target: &Target) -> Result<Self, Failure> {
+        let mut observer = target.observer();
+        let look = observer.until(Observer::all_tried);
+        let _ = tokio::time::timeout(target.member_timeout.min(target.timeout), look).await;
+        if observer.views().is_empty() {
+            // Asked once more for the reasons: the streams only keep dialling.
+            let answers = target.ask_all().await;
+            let failures = answers.iter().filter_map(|answer| Some((&answer.endpoint, answer.result.as_ref().err()?)));
+            let failures: Vec<(&Endpoint, &ClientError)> = failures.collect();
+            if failures.len() == answers.len() {
+                return Err(nobody(&failures));
+            }
+        }
+        let before = observer.verdict(target.needed(None));
+        Ok(Scene { observer, before })
+    }
+
+    /// A connection to the member with this id.
+    pub(super) async fn connect(&self, target: &Target, id: u32) -> Result<Client, Failure> {
+        let at = (0..target.endpoints.len())
+            .find(|&at| self.observer.view(at).is_some_and(|view| view.id == id))
+            .or_else(|| target.endpoints.iter().position(|endpoint| endpoint.id == Some(id)));
+        let Some(at) = at else {
+            return Err(Failure::usage(format!("no member {id} among those asked")).hint("look at `ctl status`"));
+        };
+        let endpoint = &target.endpoints[at];
+        within(target.member_timeout, Client::connect(&endpoint.address, &target.settings))
+            .await
+            .map_err(|error| crate::target::request_failed(&format!("member {endpoint} cannot be asked"), &error))
+    }
+
+    /// Waits until all members in reach agree on a leader that fits.
+    pub(super) async fn settle(
+        mut self,
+        target: &Target,
+        fits: impl Fn(u32, u64) -> bool,
+    ) -> Result<(u32, u64), Failure> {
+        let needed = target.needed(None);
+        let agreed = |observer: &Observer| observer.verdict(needed).leader().filter(|&(leader, epoch)| fits(leader, epoch));
+        let settled = self.observer.until(|observer| agreed(observer).is_some());
+        let _ = tokio::time::timeout(target.timeout, settled).await;
+        agreed(&self.observer).ok_or_else(|| {
+            Failure::new(Exit::NoLeader, "no new leader")
+                .because(format!(
+                    "the request was accepted, but members are {} after {}",
+                    self.observer.verdict(needed),
+                    format_duration(target.timeout)
+                ))
+                .hint("ctl status, or the same with a longer --timeout")
+        })
+    }
+}

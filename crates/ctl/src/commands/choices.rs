@@ -1,0 +1,52 @@
+//! Options that several commands share. Names come from the catalog, so completions and errors know them all.
+
+use algorithms::{Topology, Wins, catalog};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::cluster::NODES_MAX;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct AlgorithmArg {
+    /// Which election; `ctl algorithms` describes them [default: one that fits the topology]
+    #[arg(long, value_name = "NAME", value_parser = algorithm_names(), hide_possible_values = true)]
+    pub(crate) algorithm: Option<String>,
+}
+
+impl AlgorithmArg {
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.algorithm.as_deref()
+    }
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct TopologyArg {
+    /// Who is linked to whom [default: what the algorithm needs]
+    #[arg(long, value_name = "TOPOLOGY", value_parser = topologies())]
+    pub(crate) topology: Option<Topology>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct WinsArg {
+    /// Which id wins [default: as the algorithm was published]
+    #[arg(long, value_name = "WHICH", value_parser = wins())]
+    pub(crate) wins: Option<Wins>,
+}
+
+pub(crate) fn algorithm_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(catalog::names())
+}
+
+pub(crate) fn nodes() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(NODES_MAX))
+}
+
+fn topologies() -> impl TypedValueParser<Value = Topology> {
+    const ALL: [Topology; 3] = [Topology::Ring, Topology::Mesh, Topology::Graph];
+    PossibleValuesParser::new(ALL.map(Topology::name))
+        .map(|name| ALL.into_iter().find(|topology| topology.name() == name).expect("one of the names"))
+}
+
+fn wins() -> impl TypedValueParser<Value = Wins> {
+    PossibleValuesParser::new(["highest", "lowest"])
+        .map(|name| if name == "highest" { Wins::Highest } else { Wins::Lowest })
+}

@@ -1,0 +1,37 @@
+//! `ctl elect`: an election, now.
+
+use client::within;
+
+use super::change::{Change, Scene};
+use crate::args::Globals;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::target::{Target, request_failed};
+
+/// Start an election now, and wait for its outcome
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl elect
+  ctl elect --member 2")]
+pub struct Args {
+    /// Which member starts it [default: the first one that answers]
+    #[arg(long, value_name = "ID")]
+    member: Option<u32>,
+}
+
+pub async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
+    let target = Target::resolve(globals)?;
+    let scene = Scene::open(&target).await?;
+    let views = scene.observer.views();
+    let Some(member) = args.member.or_else(|| views.first().map(|view| view.id)) else {
+        return Err(Failure::new(Exit::Unreachable, "no member is reachable").hint("ctl status"));
+    };
+    let newest = views.iter().map(|view| view.epoch).max().unwrap_or(0);
+    let was = scene.before.leader().map(|(leader, _)| leader);
+    let mut starter = scene.connect(&target, member).await?;
+    within(target.member_timeout, starter.elect())
+        .await
+        .map_err(|error| request_failed(&format!("member {member} starts no election"), &error))?;
+    let (leader, epoch) = scene.settle(&target, |_, epoch| epoch > newest).await?;
+    Change { schema: "conclave.change/1", action: "elect", member, was, leader, epoch }.show(output)
+}

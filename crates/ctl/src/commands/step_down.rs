@@ -1,0 +1,34 @@
+//! `ctl step-down`: the leader resigns.
+
+use client::within;
+
+use super::change::{Change, Scene};
+use crate::args::Globals;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::target::{Target, request_failed};
+
+/// Ask the leader to resign, and wait for its successor
+///
+/// The member that resigned does not stand until another one leads, and then for ten seconds more.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl step-down
+  ctl step-down && ctl leader")]
+pub struct Args {}
+
+pub async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
+    let target = Target::resolve(globals)?;
+    let scene = Scene::open(&target).await?;
+    let Some((member, _)) = scene.before.leader() else {
+        return Err(Failure::new(Exit::NoLeader, "nobody can step down")
+            .because(format!("members are {}", scene.before))
+            .hint("ctl leader --wait 5s, then again"));
+    };
+    let mut leader = scene.connect(&target, member).await?;
+    within(target.member_timeout, leader.step_down())
+        .await
+        .map_err(|error| request_failed(&format!("member {member} does not step down"), &error))?;
+    let (leader, epoch) = scene.settle(&target, |leader, _| leader != member).await?;
+    Change { schema: "conclave.change/1", action: "step-down", member, was: Some(member), leader, epoch }.show(output)
+}

@@ -1,0 +1,253 @@
+//! `ctl up`: a local cluster of real processes, in the foreground.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use algorithms::{Topology, Wins};
+use anyhow::Context;
+use client::{Observer, format_duration};
+use rustix::fs::{FlockOperation, flock};
+use serde::Serialize;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::choices::{self, AlgorithmArg, TopologyArg, WinsArg};
+use crate::args::Globals;
+use crate::cluster::{Cluster, Plan, free_ports, node_binary};
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+
+/// Members start within milliseconds; this is for machines that are busy.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOG_LINES: usize = 5;
+
+/// Start a local cluster of real processes and stay in the foreground
+///
+/// Interrupt (Ctrl-C) to stop all members. What they leave is the directory: config, secret, a data directory and a
+/// log per member.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl up
+  ctl up -n 9 --topology ring
+  ctl up --preempt false --dir /tmp/other")]
+pub struct Args {
+    /// How many members
+    #[arg(short = 'n', long = "nodes", value_name = "N", default_value_t = 5, value_parser = choices::nodes())]
+    nodes: u32,
+    #[command(flatten)]
+    algorithm: AlgorithmArg,
+    #[command(flatten)]
+    topology: TopologyArg,
+    /// Who may lead: whoever is elected, or only with the lease of a majority
+    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = ["classic", "quorum"])]
+    safety: String,
+    /// Where config, secret, data and logs go
+    #[arg(long, value_name = "DIR", default_value = ".conclave")]
+    dir: PathBuf,
+    #[command(flatten)]
+    wins: WinsArg,
+    /// May a recovered better id take over from a healthy leader?
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    preempt: bool,
+    /// The first member's port; the others follow [default: 7401 if those are free, else any]
+    #[arg(long, value_name = "PORT")]
+    base_port: Option<u16>,
+}
+
+#[derive(Serialize)]
+struct Started {
+    schema: &'static str,
+    leader: u32,
+    epoch: u64,
+    algorithm: &'static str,
+    topology: &'static str,
+    config: PathBuf,
+    members: Vec<Process>,
+}
+
+#[derive(Serialize)]
+struct Process {
+    id: u32,
+    address: String,
+    pid: Option<u32>,
+}
+
+pub async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), Failure> {
+    let topology: Option<Topology> = args.topology.topology;
+    let wins: Option<Wins> = args.wins.wins;
+    let row = Plan::choose(args.algorithm.name(), topology).map_err(|e| Failure::usage(e).hint("ctl algorithms"))?;
+    let plan = Plan { safety: args.safety.clone(), wins, preempt: args.preempt, ..Plan::new(args.nodes, row) };
+    let binary = node_binary().map_err(|error| {
+        Failure::from(error).hint("build it: cargo build --release -p node, and start the `ctl` beside it")
+    })?;
+    let mut stop = Stop::new()?;
+    let _lock = lock(&args.dir)?;
+    let ports = free_ports(plan.nodes, args.base_port).map_err(|error| {
+        Failure::from(error).hint("another --base-port, or none: then free ports are found")
+    })?;
+    let mut cluster = Cluster::prepare(&plan, &args.dir, &ports, binary)?;
+    let mut observer = cluster.observer();
+    cluster.start_all()?;
+    let outcome = tokio::select! {
+        outcome = serve(&mut cluster, &mut observer, &plan, args, output) => outcome,
+        () = stop.wait() => Ok(()),
+    };
+    drop(observer);
+    if output.is_terminal() && !output.is_json() {
+        eprintln!("\nstopping {} members", cluster.running());
+    }
+    cluster.stop().await;
+    outcome
+}
+
+async fn serve(
+    cluster: &mut Cluster,
+    observer: &mut Observer,
+    plan: &Plan,
+    args: &Args,
+    output: Output,
+) -> Result<(), Failure> {
+    let (leader, epoch) = settle(cluster, observer).await?;
+    if output.is_json() {
+        let members = cluster.endpoints().into_iter().filter_map(|endpoint| {
+            let id = endpoint.id?;
+            Some(Process { id, address: endpoint.address, pid: cluster.pid(id) })
+        });
+        output.json(&Started {
+            schema: "conclave.up/1",
+            leader,
+            epoch,
+            algorithm: plan.row.name,
+            topology: plan.row.topology.name(),
+            config: cluster.config(),
+            members: members.collect(),
+        })?;
+    } else {
+        output.line(introduction(cluster, plan, args, leader, epoch))?;
+    }
+    stay(cluster, observer, output).await
+}
+
+/// Waits until everybody agrees; a member that ends before that has something to say in its log.
+async fn settle(cluster: &mut Cluster, observer: &mut Observer) -> Result<(u32, u64), Failure> {
+    tokio::select! {
+        agreed = tokio::time::timeout(PATIENCE, observer.until_all_agree()) => agreed.map_err(|_| {
+            let verdict = observer.verdict(1);
+            Failure::new(Exit::NoLeader, format!("no leader after {}", format_duration(PATIENCE)))
+                .because(format!("members are {verdict}"))
+                .hint(format!("look at the logs: {}/n*/log", cluster.directory().display()))
+        }),
+        (id, status) = cluster.next_exit() => {
+            let exit = if status.code() == Some(2) { Exit::Usage } else { Exit::Failed };
+            Err(Failure::new(exit, format!("member {id} ended while starting ({status})"))
+                .because(cluster.log_tail(id, LOG_LINES))
+                .hint(format!("start it alone to see more: {}", cluster.command_line(id))))
+        }
+    }
+}
+
+fn introduction(cluster: &Cluster, plan: &Plan, args: &Args, leader: u32, epoch: u64) -> String {
+    let row = plan.row;
+    let mut text = format!(
+        "{} leads {} members in epoch {epoch} ({}, {}, {})\n\n",
+        leader,
+        plan.nodes,
+        row.name,
+        row.topology.name(),
+        plan.safety
+    );
+    for endpoint in cluster.endpoints() {
+        let id = endpoint.id.unwrap_or_default();
+        let pid = cluster.pid(id).unwrap_or_default();
+        let log = args.dir.join(format!("n{id}")).join("log");
+        text += &format!("  {id:>3}  {}  pid {pid:<7} {}\n", endpoint.address, log.display());
+    }
+    let ctl = std::env::args().next().unwrap_or_else(|| "ctl".to_owned());
+    let config = match args.dir.to_str() {
+        Some(".conclave") => String::new(),
+        _ => format!(" --config {}", cluster.config().display()),
+    };
+    let pid = cluster.pid(leader).unwrap_or_default();
+    text + &format!(
+        "\nTry, in another terminal:\n  {ctl}{config} leader\n  kill -9 {pid}    # the leader; then ask again\n  \
+         {ctl}{config} watch\n\nCtrl-C stops them all."
+    )
+}
+
+/// Shows what happens until interrupted; restarts nothing.
+async fn stay(cluster: &mut Cluster, observer: &mut Observer, output: Output) -> Result<(), Failure> {
+    let mut shown = String::new();
+    loop {
+        let up = cluster.running();
+        let words = match observer.verdict(1).leader() {
+            Some((leader, epoch)) => format!("{leader} leads in epoch {epoch}"),
+            None => "no agreed leader".to_owned(),
+        };
+        let line = format!("{}: {words}; {up} of {} processes run", observer.verdict(1), observer.endpoints().len());
+        if line != shown && !output.is_json() {
+            show_status(&line, output)?;
+            shown = line;
+        }
+        tokio::select! {
+            _ = observer.next() => {}
+            (id, status) = cluster.next_exit() => {
+                let begin = if output.is_terminal() { "\r\x1b[K" } else { "" };
+                eprintln!("{begin}member {id} ended ({status}); to start it again: {}", cluster.command_line(id));
+                shown.clear();
+                if cluster.running() == 0 {
+                    return Err(Failure::new(Exit::Failed, "all members have ended").hint("ctl up"));
+                }
+            }
+        }
+    }
+}
+
+/// One live line on a terminal, a line per change elsewhere.
+fn show_status(line: &str, output: Output) -> Result<(), Failure> {
+    if !output.is_terminal() {
+        return Ok(output.line(line)?);
+    }
+    let mut out = std::io::stdout().lock();
+    write!(out, "\r\x1b[K{line}")?;
+    Ok(out.flush()?)
+}
+
+/// Two clusters must not share a directory. Held until this process ends.
+fn lock(directory: &PathBuf) -> Result<File, Failure> {
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    let path = directory.join("up.lock");
+    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+        Failure::new(Exit::Failed, format!("another `ctl up` runs in {}", directory.display()))
+            .hint("ctl status, or another --dir")
+    })?;
+    Ok(file)
+}
+
+/// The signals that end a foreground cluster.
+pub(super) struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Stop {
+    /// From here on the signals no longer end the process by themselves.
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Stop {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    pub(super) async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}

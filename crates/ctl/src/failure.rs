@@ -1,0 +1,98 @@
+//! Errors as users meet them: what happened, why, what to try next, and the exit code that scripts read.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// The exit codes of the contract. 0 is success.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Exit {
+    /// It failed, or the answer is "no".
+    Failed = 1,
+    /// Wrong usage or a bad config.
+    Usage = 2,
+    /// Nobody is reachable.
+    Unreachable = 3,
+    /// There is no leader, or members disagree.
+    NoLeader = 4,
+    /// A lock is busy, or a wait timed out.
+    TimedOut = 5,
+    /// An invariant is violated.
+    Invariant = 7,
+    /// No or a wrong secret, or the cluster forbids it.
+    Refused = 8,
+}
+
+#[derive(Debug)]
+pub struct Failure {
+    pub exit: Exit,
+    what: String,
+    why: Option<String>,
+    next: Option<String>,
+    /// Everything has been said already, or nobody listens.
+    quiet: bool,
+}
+
+impl Failure {
+    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Failure { exit, what: what.into(), why: None, next: None, quiet: false }
+    }
+
+    pub fn usage(what: impl Into<String>) -> Self {
+        Failure::new(Exit::Usage, what)
+    }
+
+    /// For commands whose output already shows what is wrong.
+    pub fn silent(exit: Exit) -> Self {
+        Failure { quiet: true, ..Failure::new(exit, "") }
+    }
+
+    #[must_use]
+    pub fn because(mut self, why: impl Into<String>) -> Self {
+        self.why = Some(why.into());
+        self
+    }
+
+    /// The next command to try.
+    #[must_use]
+    pub fn hint(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into());
+        self
+    }
+
+    /// Prints to stderr and gives the code.
+    pub fn report(&self) -> ExitCode {
+        if !self.quiet {
+            eprintln!("{self}");
+        }
+        ExitCode::from(self.exit as u8)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ctl: {}", self.what)?;
+        for (label, text) in [("why", &self.why), ("try", &self.next)] {
+            if let Some(text) = text {
+                write!(f, "\n  {label}: {}", text.replace('\n', "\n       "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        match error.downcast_ref::<io::Error>() {
+            Some(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Failure::silent(Exit::Failed),
+            _ => Failure::new(Exit::Failed, format!("{error:#}")),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        anyhow::Error::from(error).into()
+    }
+}

@@ -1,0 +1,51 @@
+//! The command line of Conclave. One file per subcommand in [`mod@commands`]; [`cluster`] runs clusters of real
+//! processes and is what `up`, `bench` and the live tests share.
+
+mod args;
+pub mod cluster;
+mod commands;
+mod failure;
+mod output;
+mod target;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+
+/// Parses the command line, runs the command, and turns its end into an exit code.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Failure::new(Exit::Failed, format!("cannot start: {error}")).report(),
+    };
+    match runtime.block_on(run(cli)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+async fn run(cli: Cli) -> Result<(), Failure> {
+    use commands as c;
+    let globals = &cli.globals;
+    let output = Output::new(globals.output, globals.color);
+    match cli.command {
+        Command::Leader(args) => c::leader::run(&args, globals, output).await,
+        Command::Status(args) => c::status::run(&args, globals, output).await,
+        Command::Watch(args) => c::watch::run(&args, globals, output).await,
+        Command::Elect(args) => c::elect::run(&args, globals, output).await,
+        Command::StepDown(args) => c::step_down::run(&args, globals, output).await,
+        Command::Up(args) => c::up::run(&args, globals, output).await,
+        Command::Init(args) => c::init::run(&args, output),
+        Command::Config(args) => c::config::run(&args, output),
+        Command::Algorithms(args) => c::algorithms::run(&args, output),
+        Command::Bench(args) => c::bench::run(args, globals, output).await,
+        Command::Sim(args) => c::sim::run(args, output),
+        Command::Completions(args) => c::completions::run(&args),
+        Command::Man(args) => c::man::run(&args),
+    }
+}

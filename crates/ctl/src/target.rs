@@ -1,0 +1,134 @@
+//! Whom to ask and how to introduce oneself: from the options, the environment, or the nearest `.conclave`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use client::{Answer, ClientError, ClientSettings, ClusterFile, Endpoint, Observer, Secret, needed_members};
+
+use crate::args::Globals;
+use crate::failure::{Exit, Failure};
+
+#[derive(Debug)]
+pub struct Target {
+    pub endpoints: Vec<Endpoint>,
+    pub settings: ClientSettings,
+    pub timeout: Duration,
+    pub member_timeout: Duration,
+    pub file: Option<ClusterFile>,
+}
+
+impl Target {
+    pub fn resolve(globals: &Globals) -> Result<Self, Failure> {
+        let file = find_file(globals)?;
+        let endpoints = endpoints(globals, file.as_ref())?;
+        let secret = secret(globals, file.as_ref())?;
+        let named = globals.cluster.clone().or_else(|| file.as_ref().map(|file| file.name.clone()));
+        let settings =
+            ClientSettings { cluster: named.unwrap_or_default(), secret, deadline: globals.member_timeout };
+        let Globals { timeout, member_timeout, .. } = *globals;
+        Ok(Target { endpoints, settings, timeout, member_timeout, file })
+    }
+
+    pub async fn ask_all(&self) -> Vec<Answer> {
+        client::ask_all(&self.endpoints, &self.settings, self.member_timeout.min(self.timeout)).await
+    }
+
+    pub fn observer(&self) -> Observer {
+        Observer::new(self.endpoints.clone(), &self.settings)
+    }
+
+    /// How many members a leader needs: known from the config, or from what a member says of its safety.
+    pub fn needed(&self, safety: Option<&str>) -> usize {
+        let configured = self.file.as_ref().map_or(self.endpoints.len(), |file| file.peers.len());
+        let safety = safety.or_else(|| self.file.as_ref().and_then(|file| file.safety.as_deref()));
+        needed_members(safety, configured)
+    }
+
+    /// Could this member be behind an endpoint that did not answer?
+    pub fn may_be(&self, endpoint: &Endpoint, id: u32) -> bool {
+        endpoint.id.is_none_or(|known| known == id)
+    }
+}
+
+/// Nobody answered: says whether that is because nobody is there, or because nobody lets us in.
+pub fn nobody(failures: &[(&Endpoint, &ClientError)]) -> Failure {
+    if let Some((endpoint, refusal)) = failures.iter().find(|(_, error)| error.is_refusal()) {
+        return Failure::new(Exit::Refused, format!("member {endpoint} refused this client"))
+            .because(refusal.to_string())
+            .hint("name the cluster's config with --config, or its secret with --secret-file");
+    }
+    let reasons: Vec<String> = failures.iter().map(|(endpoint, error)| format!("{endpoint}: {error}")).collect();
+    Failure::new(Exit::Unreachable, "no member is reachable")
+        .because(reasons.join("\n"))
+        .hint("start the cluster (`ctl up`), or name where it runs with --config or --endpoints")
+}
+
+/// A request to one member failed.
+pub fn request_failed(what: &str, error: &ClientError) -> Failure {
+    let exit = match error {
+        error if error.is_refusal() => Exit::Refused,
+        ClientError::Failed { code: client::FailCode::NoLeader, .. } => Exit::NoLeader,
+        ClientError::Failed { .. } | ClientError::Unexpected | ClientError::Codec(_) => Exit::Failed,
+        _ => Exit::Unreachable,
+    };
+    Failure::new(exit, what).because(error.to_string()).hint("look at `ctl status`")
+}
+
+fn find_file(globals: &Globals) -> Result<Option<ClusterFile>, Failure> {
+    let read = |path: &Path| {
+        ClusterFile::read(path).map(Some).map_err(|error| {
+            Failure::usage(error.to_string()).hint("compare it with `ctl config --example`")
+        })
+    };
+    if let Some(path) = &globals.config {
+        return read(path);
+    }
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    ClusterFile::find_upward(&here).map_or(Ok(None), |path| read(&path))
+}
+
+fn endpoints(globals: &Globals, file: Option<&ClusterFile>) -> Result<Vec<Endpoint>, Failure> {
+    if !globals.endpoints.is_empty() {
+        let peers = file.map_or(&[][..], |file| &file.peers);
+        let whose = |address: &String| peers.iter().find(|peer| peer.address == *address).and_then(|peer| peer.id);
+        for address in &globals.endpoints {
+            check_address(address)?;
+        }
+        let named = globals.endpoints.iter().map(|address| Endpoint { id: whose(address), address: address.clone() });
+        return Ok(named.collect());
+    }
+    let Some(file) = file else {
+        return Err(Failure::usage("no cluster to ask")
+            .because("there is neither --config nor --endpoints, and no .conclave/cluster.toml from here upward")
+            .hint("`ctl up` starts a local cluster; `ctl --config FILE leader` asks another one"));
+    };
+    if file.peers.is_empty() {
+        return Err(Failure::usage("the config lists no [[peers]]").hint("compare it with `ctl config --example`"));
+    }
+    Ok(file.peers.clone())
+}
+
+fn check_address(address: &str) -> Result<(), Failure> {
+    let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
+    match port {
+        Some(Ok(_)) => Ok(()),
+        _ => Err(Failure::usage(format!("`{address}` is no endpoint"))
+            .because("an endpoint is host:port")
+            .hint("ctl --endpoints 127.0.0.1:7401,127.0.0.1:7402 leader")),
+    }
+}
+
+fn secret(globals: &Globals, file: Option<&ClusterFile>) -> Result<Option<Secret>, Failure> {
+    if let Some(path) = &globals.secret_file {
+        return Secret::from_file(path).map(Some).map_err(|error| {
+            Failure::usage(error.to_string()).hint("--secret-file names the file that the cluster's config names")
+        });
+    }
+    let Some(path) = file.and_then(|file| file.secret_file.as_ref()) else { return Ok(None) };
+    // Without the secret every member would refuse: the same exit code, said earlier and better.
+    Secret::from_file(path).map(Some).map_err(|error| {
+        Failure::new(Exit::Refused, error.to_string())
+            .because("the config names this file, and members only talk to who knows the secret in it")
+            .hint("run as a user that may read it, or name a copy with --secret-file")
+    })
+}

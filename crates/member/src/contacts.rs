@@ -1,0 +1,148 @@
+//! The failure detector: who is connected, who is silent, who stands.
+//!
+//! A closed connection is believed at once; silence is believed after `suspect_after`. A suspicion that turns out
+//! wrong (the same life of the peer is heard again) makes the detector more patient with that peer.
+
+use std::time::Duration;
+
+use algorithms::{Ctx, Span, Topology, View};
+
+use crate::types::NodeSet;
+
+/// How patient the detector becomes with a peer it wrongly suspected: +25 % each time, at most doubled.
+const MAX_RAISES: u8 = 4;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Contacts {
+    me: usize,
+    peers: Vec<Peer>,
+    /// Peers whose silence would be noticed.
+    pub(crate) watched: NodeSet,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Peer {
+    pub(crate) contact: Contact,
+    pub(crate) stands: bool,
+    suspected: bool,
+    raises: u8,
+    life: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Contact {
+    /// Never connected and not yet given up.
+    Unknown,
+    Up,
+    Down,
+}
+
+impl Contacts {
+    pub(crate) fn new(me: usize, members: usize) -> Self {
+        let fresh = Peer { contact: Contact::Unknown, stands: true, suspected: false, raises: 0, life: 0 };
+        let mut peers = vec![fresh; members];
+        peers[me].contact = Contact::Up;
+        Contacts { me, peers, watched: NodeSet::default() }
+    }
+
+    pub(crate) fn get(&self, at: usize) -> &Peer {
+        &self.peers[at]
+    }
+
+    pub(crate) fn is_up(&self, at: usize) -> bool {
+        self.peers[at].contact == Contact::Up
+    }
+
+    pub(crate) fn is_down(&self, at: usize) -> bool {
+        self.peers[at].contact == Contact::Down
+    }
+
+    pub(crate) fn up(&mut self, at: usize) {
+        self.peers[at].contact = Contact::Up;
+        self.peers[at].stands = true;
+    }
+
+    pub(crate) fn down(&mut self, at: usize) {
+        self.peers[at].contact = Contact::Down;
+    }
+
+    pub(crate) fn suspect(&mut self, at: usize) {
+        self.peers[at].contact = Contact::Down;
+        self.peers[at].suspected = true;
+    }
+
+    /// A heartbeat tells which life its sender is in. The same life after a suspicion: it was wrong.
+    pub(crate) fn heard(&mut self, at: usize, life: u64, stands: bool) {
+        let peer = &mut self.peers[at];
+        if peer.life != life {
+            peer.raises = 0;
+        } else if peer.suspected {
+            peer.raises = (peer.raises + 1).min(MAX_RAISES);
+        }
+        peer.suspected = false;
+        peer.life = life;
+        peer.stands = stands;
+    }
+
+    /// How long this peer may be silent.
+    pub(crate) fn patience(&self, at: usize, suspect_after: Duration) -> Span {
+        Span::exactly(suspect_after + suspect_after * u32::from(self.peers[at].raises) / 4)
+    }
+
+    /// Everybody else that is connected.
+    pub(crate) fn connected(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.peers.len()).filter(|&at| at != self.me && self.is_up(at))
+    }
+
+    pub(crate) fn all_connected(&self) -> bool {
+        (0..self.peers.len()).all(|at| self.is_up(at))
+    }
+
+    /// The nearest connected members on both sides of a ring, the same one twice in a ring of two.
+    pub(crate) fn neighbours(&self) -> (Option<usize>, Option<usize>) {
+        let n = self.peers.len();
+        let right = (1..n).map(|hops| (self.me + hops) % n).find(|&at| self.is_up(at));
+        let left = (1..n).map(|hops| (self.me + n - hops) % n).find(|&at| self.is_up(at));
+        (left, right)
+    }
+
+    /// Whom a member keeps a connection to, or keeps dialling. In a mesh everybody; on a ring the next two that are
+    /// not known dead (the second is the warm link for when the first dies) and the dead ones before them.
+    pub(crate) fn links(&self, view: &View) -> NodeSet {
+        let n = self.peers.len();
+        match view.topology() {
+            Topology::Mesh => (0..n).filter(|&at| at != self.me).collect(),
+            Topology::Graph => view.neighbours(self.me).iter().map(|&at| at as usize).collect(),
+            Topology::Ring => {
+                let mut alive = 0;
+                let mut links = NodeSet::default();
+                for at in (1..n).map(|hops| (self.me + hops) % n) {
+                    links.insert(at);
+                    alive += usize::from(!self.is_down(at));
+                    if alive == 2 {
+                        break;
+                    }
+                }
+                links
+            }
+        }
+    }
+
+    /// Whose silence matters now: in a mesh the leader's, for the leader everybody's; elsewhere the neighbours', and
+    /// those a ring is still trying to reach.
+    pub(crate) fn to_watch(&self, ctx: &Ctx<'_>, leader: Option<usize>, started: bool) -> NodeSet {
+        match ctx.view.topology() {
+            Topology::Mesh if leader == Some(self.me) => self.connected().collect(),
+            Topology::Mesh => leader.into_iter().filter(|&at| self.is_up(at)).collect(),
+            Topology::Ring => {
+                let (left, right) = self.neighbours();
+                let trying = self.links(ctx.view);
+                let unknown = trying.iter().filter(|&at| started && self.peers[at].contact == Contact::Unknown);
+                left.into_iter().chain(right).chain(unknown).collect()
+            }
+            Topology::Graph => {
+                ctx.view.neighbours(self.me).iter().map(|&at| at as usize).filter(|&at| self.is_up(at)).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! The member: a textbook machine, a failure detector and the record of who leads, as one state machine.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use algorithms::{
+    Ctx, Election, Epoch, Incarnation, Input, Life, NodeId, Outbox, Outcome, Protocol, Span, Topology, View,
+};
+
+use crate::contacts::Contacts;
+use crate::inner::Inner;
+use crate::types::{Beat, Cause, Claim, Command, Envelope, Event, NodeSet, Record, Role, Round, Standing, Timer};
+
+/// Epochs are reserved on disk this many at a time, so that no election waits for the disk.
+const RESERVE: u64 = 64;
+/// No peer may push the epoch further than this in one message: it would run out.
+const MAX_LEAP: u64 = 1 << 40;
+/// How long a member that stepped down leaves the field to others.
+const ABSTAIN: Duration = Duration::from_secs(10);
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Member<E: Election> {
+    pub(crate) at: usize,
+    incarnation: Incarnation,
+    pub(crate) contacts: Contacts,
+    /// Follows no claim below this epoch; also what is reported while nobody leads.
+    pub(crate) floor: Epoch,
+    /// The largest attempt number seen; the next round goes above it.
+    attempt: Epoch,
+    /// Everything below is reserved on disk.
+    ceiling: Epoch,
+    storing: bool,
+    pub(crate) leader: Option<Claim>,
+    pub(crate) announced: Standing,
+    /// The first election waits for all members until this is set.
+    pub(crate) started: bool,
+    pub(crate) stands: bool,
+    /// The round in hand and its participants; a continuous machine has none.
+    pub(crate) round: Option<Round>,
+    pub(crate) set: NodeSet,
+    pub(crate) view: View,
+    pub(crate) machine: E,
+    inner_timers: BTreeSet<E::Timer>,
+    /// Has the round in hand a result, or was it given up?
+    pub(crate) settled: bool,
+    /// Waits for the connection to a participant before it opens the next round.
+    pub(crate) stuck: bool,
+    watchdog: bool,
+    backoff: u32,
+    preempting: bool,
+    beating: bool,
+    algorithm_messages: u64,
+}
+
+impl<E: Election> Protocol for Member<E> {
+    type Link = NodeId;
+    type Message = Envelope<E::Link, E::Message>;
+    type Timer = Timer<E::Timer>;
+    type Command = Command;
+    type Event = Event;
+    type Durable = Record;
+
+    fn start(ctx: &Ctx<'_>, stored: Option<Record>, out: &mut impl Outbox<Self>) -> Self {
+        let at = ctx.view.position(ctx.me.id).expect("a member is in its own list");
+        let stored = stored.unwrap_or_default();
+        let set: NodeSet = (0..ctx.view.len()).collect();
+        let standing = Standing { role: Role::Candidate, leader: None, epoch: stored.ceiling };
+        let mut member = Member {
+            at,
+            incarnation: Incarnation { counter: stored.incarnation.counter + 1, nonce: ctx.dice },
+            contacts: Contacts::new(at, ctx.view.len()),
+            floor: stored.ceiling,
+            attempt: stored.ceiling,
+            ceiling: Epoch(stored.ceiling.0 + RESERVE),
+            storing: false,
+            leader: None,
+            announced: standing,
+            started: false,
+            stands: true,
+            round: None,
+            set,
+            view: ctx.view.clone(),
+            machine: E::start(ctx, None, &mut Silent),
+            inner_timers: BTreeSet::new(),
+            settled: true,
+            stuck: false,
+            watchdog: false,
+            backoff: 0,
+            preempting: false,
+            beating: false,
+            algorithm_messages: 0,
+        };
+        out.persist(member.record());
+        out.announce(Event::Became { now: standing, cause: Cause::Started });
+        out.set_timer(Timer::Grace, Span::exactly(ctx.settings.timing.start_grace));
+        member.start_when_complete(ctx, out);
+        member.settle(ctx, out);
+        member
+    }
+
+    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Message { from, message } => self.message(ctx, from, message, out),
+            Input::Timer(timer) => self.timer(ctx, timer, out),
+            Input::PeerUp(peer) => self.peer_up(ctx, peer, out),
+            Input::PeerDown(peer) => {
+                if let Some(at) = ctx.view.position(peer) {
+                    self.contacts.down(at);
+                    self.lost(ctx, at, out);
+                }
+            }
+            Input::Command(Command::Elect) => self.open(ctx, out),
+            Input::Command(Command::StepDown) => self.step_down(ctx, out),
+            Input::Stored(record) => {
+                self.ceiling = self.ceiling.max(record.ceiling);
+                self.storing = false;
+            }
+        }
+        self.settle(ctx, out);
+    }
+}
+
+impl<E: Election> Member<E> {
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// What this member last announced.
+    pub fn standing(&self) -> Standing {
+        self.announced
+    }
+
+    pub fn machine(&self) -> &E {
+        &self.machine
+    }
+
+    /// Whom to keep a connection to; changes as members die and return.
+    pub fn links(&self, view: &View) -> NodeSet {
+        self.contacts.links(view)
+    }
+
+    /// Algorithm messages sent so far; heartbeats are not counted.
+    pub fn algorithm_messages(&self) -> u64 {
+        self.algorithm_messages
+    }
+
+    pub(crate) fn leads(&self, ctx: &Ctx<'_>) -> bool {
+        self.leader.is_some_and(|claim| claim.uid == ctx.me)
+    }
+
+    fn record(&self) -> Record {
+        Record { incarnation: self.incarnation, ceiling: self.ceiling, grant: None }
+    }
+
+    fn message(
+        &mut self,
+        ctx: &Ctx<'_>,
+        from: NodeId,
+        message: Envelope<E::Link, E::Message>,
+        out: &mut impl Outbox<Self>,
+    ) {
+        let Some(at) = ctx.view.position(from) else { return };
+        if self.contacts.watched.contains(at) {
+            out.set_timer(Timer::Silence(from), self.contacts.patience(at, ctx.settings.timing.suspect_after));
+        }
+        match message {
+            Envelope::Beat(beat) => self.beat(ctx, at, beat, out),
+            Envelope::Round { round, view, link, hops, message } => {
+                if self.admit(ctx, at, round, view, out) {
+                    self.deliver(ctx, at, link, hops, message, out);
+                }
+            }
+            Envelope::Plain { link, hops, message } => {
+                if self.stands && self.contacts.get(at).stands {
+                    self.deliver(ctx, at, link, hops, message, out);
+                }
+            }
+        }
+    }
+
+    fn timer(&mut self, ctx: &Ctx<'_>, timer: Timer<E::Timer>, out: &mut impl Outbox<Self>) {
+        match timer {
+            Timer::Beat => {
+                self.beating = false;
+                self.beat_watched(ctx, out);
+            }
+            Timer::Silence(peer) => {
+                let Some(at) = ctx.view.position(peer).filter(|&at| self.contacts.watched.contains(at)) else { return };
+                let was_up = self.contacts.is_up(at);
+                self.contacts.suspect(at);
+                if was_up {
+                    out.announce(Event::Suspects(peer));
+                }
+                self.lost(ctx, at, out);
+            }
+            Timer::Watchdog => {
+                self.watchdog = false;
+                self.backoff = (self.backoff + 1).min(4);
+                self.settled = true;
+                if self.leader.is_none() {
+                    self.open(ctx, out);
+                }
+            }
+            Timer::Grace => {
+                if !self.started {
+                    self.first_election(ctx, out);
+                }
+            }
+            Timer::Preempt => {
+                self.preempting = false;
+                if self.wants_to_preempt(ctx) {
+                    self.open(ctx, out);
+                }
+            }
+            Timer::Abstain => {
+                self.stands = true;
+                self.tell_all(ctx, out);
+            }
+            Timer::Inner(inner) => {
+                self.inner_timers.remove(&inner);
+                self.drive(ctx, Input::Timer(inner), 0, out);
+            }
+        }
+    }
+
+    fn peer_up(&mut self, ctx: &Ctx<'_>, peer: NodeId, out: &mut impl Outbox<Self>) {
+        let Some(at) = ctx.view.position(peer) else { return };
+        self.contacts.up(at);
+        self.backoff = 0;
+        self.send_beat(ctx, at, false, out);
+        if E::LIFE == Life::Continuous {
+            self.drive(ctx, Input::PeerUp(peer), 0, out);
+        }
+        self.start_when_complete(ctx, out);
+        if self.stuck {
+            self.open(ctx, out);
+        }
+    }
+
+    /// A connection closed, a peer fell silent, or it could not be dialled.
+    fn lost(&mut self, ctx: &Ctx<'_>, at: usize, out: &mut impl Outbox<Self>) {
+        let peer = ctx.view.members()[at];
+        if E::LIFE == Life::Continuous {
+            self.drive(ctx, Input::PeerDown(peer.id), 0, out);
+        }
+        let led = self.leader.is_some_and(|claim| claim.uid == peer);
+        if led {
+            self.drop_leader();
+            self.publish(ctx, Cause::LeaderLost, out);
+        }
+        let needed = !self.settled && self.set.contains(at);
+        if self.started && E::LIFE == Life::PerRound && (led || needed || self.stuck) {
+            self.open(ctx, out);
+        }
+    }
+
+    /// The first election begins when everybody is there; a ring member knows only its neighbours.
+    fn start_when_complete(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        let complete = match ctx.view.topology() {
+            Topology::Mesh => self.contacts.all_connected(),
+            Topology::Ring => {
+                let n = ctx.view.len();
+                self.contacts.is_up((self.at + 1) % n) && self.contacts.is_up((self.at + n - 1) % n)
+            }
+            Topology::Graph => ctx.view.neighbours(self.at).iter().all(|&at| self.contacts.is_up(at as usize)),
+        };
+        if complete && !self.started {
+            self.first_election(ctx, out);
+        }
+    }
+
+    fn first_election(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        self.started = true;
+        out.cancel_timer(Timer::Grace);
+        if self.leader.is_none() {
+            self.open(ctx, out);
+        }
+    }
+
+    fn step_down(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if !self.leads(ctx) {
+            return;
+        }
+        self.stands = false;
+        self.settled = true;
+        self.drop_leader();
+        self.restart_machine(ctx, out);
+        self.publish(ctx, Cause::SteppedDown, out);
+        self.tell_all(ctx, out);
+        out.set_timer(Timer::Abstain, Span::exactly(ABSTAIN));
+    }
+
+    /// Another leads now: the ten seconds of a member that stepped down begin.
+    pub(crate) fn abstain_from_now(&self, out: &mut impl Outbox<Self>) {
+        if !self.stands {
+            out.set_timer(Timer::Abstain, Span::exactly(ABSTAIN));
+        }
+    }
+
+    pub(crate) fn next_attempt(&self) -> Epoch {
+        self.attempt.next().max(self.floor)
+    }
+
+    /// Every number that is seen or used is below what the disk has reserved, so a restart never goes back.
+    pub(crate) fn note(&mut self, epoch: Epoch, out: &mut impl Outbox<Self>) {
+        self.attempt = self.attempt.max(epoch);
+        if self.attempt >= self.ceiling {
+            self.ceiling = Epoch(self.attempt.0 + RESERVE);
+            out.persist(self.record());
+        } else if self.attempt.0 + RESERVE / 2 >= self.ceiling.0 && !self.storing {
+            self.storing = true;
+            out.store(Record { ceiling: Epoch(self.ceiling.0 + RESERVE), ..self.record() });
+        }
+    }
+
+    pub(crate) fn plausible(&self, epoch: Epoch) -> bool {
+        epoch.0 <= self.attempt.0.saturating_add(MAX_LEAP)
+    }
+
+    pub(crate) fn raise_floor(&mut self, epoch: Epoch, out: &mut impl Outbox<Self>) {
+        if epoch > self.floor {
+            self.floor = epoch;
+            self.note(epoch, out);
+        }
+    }
+
+    /// What was said of a lost leader is not believed again: somebody who has not noticed yet may still repeat it.
+    pub(crate) fn drop_leader(&mut self) {
+        if let Some(claim) = self.leader.take() {
+            self.floor = self.floor.max(claim.epoch.next());
+        }
+    }
+
+    /// Announces the standing if it changed.
+    pub(crate) fn publish(&mut self, ctx: &Ctx<'_>, cause: Cause, out: &mut impl Outbox<Self>) {
+        let now = match self.leader {
+            None => Standing { role: Role::Candidate, leader: None, epoch: self.floor },
+            Some(claim) => Standing {
+                role: if claim.uid == ctx.me { Role::Leader } else { Role::Follower },
+                leader: Some(claim.uid.id),
+                epoch: claim.epoch,
+            },
+        };
+        if now != self.announced {
+            self.announced = now;
+            out.announce(Event::Became { now, cause });
+        }
+    }
+
+    /// Brings the standing timers in line with the state; runs at the end of every step.
+    fn settle(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        self.watch(ctx, out);
+        let beats = match ctx.view.topology() {
+            Topology::Mesh => self.leads(ctx),
+            Topology::Ring | Topology::Graph => true,
+        };
+        if beats != self.beating {
+            self.beating = beats;
+            if beats {
+                out.set_timer(Timer::Beat, Span::exactly(ctx.settings.timing.heartbeat));
+            } else {
+                out.cancel_timer(Timer::Beat);
+            }
+        }
+        let watchdog = self.started && self.stands && (self.leader.is_none() || !self.settled);
+        if watchdog != self.watchdog {
+            self.watchdog = watchdog;
+            if watchdog {
+                out.set_timer(Timer::Watchdog, Span::jittered(watchdog_base(ctx) * (1 << self.backoff)));
+            } else {
+                self.backoff = 0;
+                out.cancel_timer(Timer::Watchdog);
+            }
+        }
+        let preempt = self.wants_to_preempt(ctx);
+        if preempt != self.preempting {
+            self.preempting = preempt;
+            if preempt {
+                out.set_timer(Timer::Preempt, Span::jittered(ctx.settings.preempt_after));
+            } else {
+                out.cancel_timer(Timer::Preempt);
+            }
+        }
+    }
+
+    fn wants_to_preempt(&self, ctx: &Ctx<'_>) -> bool {
+        let better = self.leader.is_some_and(|claim| ctx.beats(ctx.me, claim.uid));
+        ctx.settings.preempt && self.stands && better && self.settled
+    }
+
+    fn watch(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        let leader = self.leader.and_then(|claim| ctx.view.position(claim.uid.id));
+        let wanted = self.contacts.to_watch(ctx, leader, self.started);
+        if wanted == self.contacts.watched {
+            return;
+        }
+        for at in 0..ctx.view.len() {
+            let peer = ctx.view.members()[at].id;
+            match (self.contacts.watched.contains(at), wanted.contains(at)) {
+                (false, true) => {
+                    let patience = self.contacts.patience(at, ctx.settings.timing.suspect_after);
+                    out.set_timer(Timer::Silence(peer), patience);
+                }
+                (true, false) => out.cancel_timer(Timer::Silence(peer)),
+                _ => {}
+            }
+        }
+        self.contacts.watched = wanted;
+    }
+
+    /// Feeds the textbook machine and acts on what it announced.
+    pub(crate) fn drive(&mut self, ctx: &Ctx<'_>, input: Input<E>, hops: u16, out: &mut impl Outbox<Self>) {
+        let Some(at) = self.view.position(ctx.me.id) else { return };
+        let mut inner = Inner {
+            out: &mut *out,
+            full: ctx.view,
+            view: &self.view,
+            at,
+            round: self.round.map(|round| (round, self.set)),
+            hops,
+            contacts: &self.contacts,
+            timers: &mut self.inner_timers,
+            outcome: None,
+            unreachable: None,
+            sent: &mut self.algorithm_messages,
+        };
+        self.machine.step(&Ctx { view: &self.view, ..*ctx }, input, &mut inner);
+        let (outcome, unreachable) = (inner.outcome, inner.unreachable);
+        if let Some(outcome) = outcome {
+            self.outcome(ctx, outcome, out);
+        }
+        // A mesh algorithm waits for answers anyway; on a ring nothing gets past a hole.
+        if ctx.view.topology() != Topology::Mesh && !self.settled && unreachable.is_some() {
+            self.stuck = true;
+        }
+    }
+
+    /// A fresh machine; the old one's timers go with it.
+    pub(crate) fn restart_machine(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        for timer in std::mem::take(&mut self.inner_timers) {
+            out.cancel_timer(Timer::Inner(timer));
+        }
+        self.machine = E::start(&Ctx { view: &self.view, ..*ctx }, None, &mut Silent);
+    }
+
+    pub(crate) fn beat_now(&self, ask: bool) -> Beat {
+        Beat { floor: self.floor, leader: self.leader, stands: self.stands, ask, life: self.incarnation.counter }
+    }
+
+    pub(crate) fn life(&self) -> u64 {
+        self.incarnation.counter
+    }
+}
+
+/// Longer than any election takes without failures.
+fn watchdog_base(ctx: &Ctx<'_>) -> Duration {
+    let timing = &ctx.settings.timing;
+    let hops = Duration::from_millis(5) * ctx.view.len() as u32;
+    timing.answer_timeout + timing.coordinator_timeout + timing.suspect_after + hops
+}
+
+/// Machines have no effects at their start: there is nobody to tell yet.
+struct Silent;
+
+impl<E: Election> Outbox<E> for Silent {
+    fn send(&mut self, _: E::Link, _: E::Message) {}
+    fn forward(&mut self, _: E::Link, _: E::Message) {}
+    fn set_timer(&mut self, _: E::Timer, _: Span) {}
+    fn cancel_timer(&mut self, _: E::Timer) {}
+    fn persist(&mut self, _: E::Durable) {}
+    fn store(&mut self, _: E::Durable) {}
+    fn announce(&mut self, _: Outcome) {}
+}

@@ -1,0 +1,242 @@
+//! The one TOML file that all members share, read and checked as a whole: every problem in it is reported at once,
+//! with its line and what to write instead. `interface.md` is the contract of its keys.
+
+mod check;
+mod problems;
+mod read;
+mod section;
+mod units;
+
+use std::fmt;
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use algorithms::catalog::Row;
+use algorithms::{NodeId, Settings, Topology, Uid, View};
+use sha2::{Digest, Sha256};
+
+pub use problems::{Problem, Problems};
+pub use units::{Human, parse_duration};
+
+/// An annotated config that names every key; `ctl config --example` prints it.
+pub const EXAMPLE: &str = include_str!("../../../config/example.toml");
+
+/// The most members a cluster may have.
+pub const PEERS_MAX: usize = 256;
+
+/// A config that was read whole and found free of contradictions.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The file it came from, as it was named.
+    pub path: PathBuf,
+    /// The cluster's name: processes of other names are refused.
+    pub name: String,
+    pub topology: Topology,
+    /// The election algorithm.
+    pub row: &'static Row,
+    pub settings: Settings,
+    /// What a voter does when the leader's connection closes (quorum reigns only).
+    pub on_close: OnClose,
+    /// In the order of the file, which is the order of a ring.
+    pub peers: Vec<Peer>,
+    /// The edges of a graph; empty for other topologies.
+    pub links: Vec<(NodeId, NodeId)>,
+    /// Resolved against the directory of the config file.
+    pub secret_file: Option<PathBuf>,
+    /// Off loopback without a secret, by the operator's own word.
+    pub insecure: bool,
+    /// May `ctl chaos` inject faults?
+    pub chaos: bool,
+    /// The command to run when the leader changes.
+    pub on_change: Option<String>,
+    /// The mutual exclusion algorithm of locks.
+    pub lock_algorithm: Option<String>,
+    /// The command that prints this member's priority.
+    pub priority_command: Option<String>,
+    /// What the file asks for and this version does not do; worth a warning at the start.
+    pub notices: Vec<Problem>,
+}
+
+/// One `[[peers]]` table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Peer {
+    pub id: NodeId,
+    /// `host:port`: what others dial.
+    pub address: String,
+    /// `host:port`; see [`Config::listen_address`] for what holds without it.
+    pub listen: Option<String>,
+    pub http: Option<String>,
+    pub priority: u32,
+    pub role: PeerRole,
+    /// Where in the file the table begins.
+    pub line: usize,
+}
+
+impl Peer {
+    pub fn uid(&self) -> Uid {
+        Uid { priority: self.priority, id: self.id }
+    }
+}
+
+/// What a member may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PeerRole {
+    /// Stands and votes.
+    #[default]
+    Member,
+    /// Votes, never leads.
+    Witness,
+    /// Neither votes nor leads.
+    Learner,
+}
+
+impl PeerRole {
+    pub fn name(self) -> &'static str {
+        match self {
+            PeerRole::Member => "member",
+            PeerRole::Witness => "witness",
+            PeerRole::Learner => "learner",
+        }
+    }
+}
+
+/// When a closed connection frees the promise to the leader behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnClose {
+    #[default]
+    WaitLease,
+    Immediate,
+}
+
+impl Config {
+    /// Reads a file. A file that cannot be read is a problem like any other.
+    pub fn load(path: impl AsRef<Path>) -> Result<Config, Problems> {
+        let path = path.as_ref();
+        match fs::read_to_string(path) {
+            Ok(text) => Config::parse(&text, path),
+            Err(error) => {
+                let remedy = "name a readable file with --config or CONCLAVE_CONFIG; `ctl config --example` prints one";
+                Err(Problems::one(path, 0, format!("cannot read the config: {error}"), remedy))
+            }
+        }
+    }
+
+    /// Reads the text of a file; `path` names it in problems and anchors its relative paths.
+    pub fn parse(text: &str, path: &Path) -> Result<Config, Problems> {
+        read::config(text, path)
+    }
+
+    /// All configured members, in the order of the file.
+    pub fn view(&self) -> View {
+        let members: Vec<Uid> = self.peers.iter().map(Peer::uid).collect();
+        match self.topology {
+            Topology::Ring => View::ring(members),
+            Topology::Mesh => View::mesh(members),
+            Topology::Graph => {
+                let at = |id: NodeId| self.peers.iter().position(|peer| peer.id == id);
+                let links: Vec<_> = self.links.iter().filter_map(|&(a, b)| Some((at(a)?, at(b)?))).collect();
+                View::graph(members, &links)
+            }
+        }
+    }
+
+    pub fn peer(&self, id: NodeId) -> Option<&Peer> {
+        self.peers.iter().find(|peer| peer.id == id)
+    }
+
+    /// The peer this process is to be, checked for what only matters when it really starts: that it is in the list,
+    /// and that every port is one that others can dial.
+    pub fn start_as(&self, id: NodeId) -> Result<&Peer, Problems> {
+        let Some(me) = self.peer(id) else {
+            let ids: Vec<String> = self.peers.iter().map(|peer| peer.id.to_string()).collect();
+            let remedy = format!("start it with one of the ids {}, or add a [[peers]] table", ids.join(", "));
+            return Err(Problems::one(&self.path, 0, format!("no peer has the id {id}"), remedy));
+        };
+        let mut problems = Problems::new(&self.path);
+        for peer in self.peers.iter().filter(|peer| split_address(&peer.address).is_none_or(|(_, port)| port == 0)) {
+            let message = format!("peer {} has port 0 in its address {:?}", peer.id, peer.address);
+            problems.push(peer.line, message, "write the port that others shall dial");
+        }
+        problems.none_or(me)
+    }
+
+    /// Where this peer accepts connections: what `listen` says, or the address itself if it is an IP literal or
+    /// `localhost`, or that port on all interfaces if the address is a name.
+    pub fn listen_address(&self, id: NodeId) -> Option<String> {
+        let peer = self.peer(id)?;
+        if let Some(listen) = &peer.listen {
+            return Some(listen.clone());
+        }
+        let (host, port) = split_address(&peer.address)?;
+        Some(match host {
+            Host::Name("localhost") => format!("127.0.0.1:{port}"),
+            Host::Name(_) => format!("0.0.0.0:{port}"),
+            Host::Ip(_) => peer.address.clone(),
+        })
+    }
+
+    /// What must be equal between peers; the handshake compares and names it.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let timing = &self.settings.timing;
+        let fact = |name: &str, value: String| (name.to_owned(), value);
+        vec![
+            fact("algorithm", self.row.name.to_owned()),
+            fact("topology", self.topology.name().to_owned()),
+            fact("members", format!("{:016x}", self.members_digest())),
+            fact("safety", self.settings.safety.name().to_owned()),
+            fact("wins", format!("{:?}", self.settings.wins).to_lowercase()),
+            fact("lease", Human(timing.lease).to_string()),
+            fact("max_drift", timing.max_drift.to_string()),
+        ]
+    }
+
+    /// Stands for the member list, its order and its links: equal lists, equal digests.
+    pub fn members_digest(&self) -> u64 {
+        let mut hash = Sha256::new();
+        for peer in &self.peers {
+            hash.update(format!("{} {} {} {}\n", peer.id, peer.address, peer.priority, peer.role));
+        }
+        for (a, b) in &self.links {
+            hash.update(format!("{a}-{b}\n"));
+        }
+        hash.finalize().iter().take(8).fold(0, |word, &byte| word << 8 | u64::from(byte))
+    }
+}
+
+/// The host of a `host:port`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Host<'a> {
+    Ip(IpAddr),
+    Name(&'a str),
+}
+
+impl Host<'_> {
+    fn is_loopback(self) -> bool {
+        match self {
+            Host::Ip(ip) => ip.is_loopback(),
+            Host::Name(name) => name == "localhost",
+        }
+    }
+}
+
+/// Takes `host:port` apart; an IPv6 literal stands in brackets.
+pub(crate) fn split_address(address: &str) -> Option<(Host<'_>, u16)> {
+    let (host, port) = address.rsplit_once(':')?;
+    let port = port.parse().ok()?;
+    if let Some(inside) = host.strip_prefix('[') {
+        let ip: IpAddr = inside.strip_suffix(']')?.parse().ok()?;
+        return ip.is_ipv6().then_some((Host::Ip(ip), port));
+    }
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return ip.is_ipv4().then_some((Host::Ip(ip), port));
+    }
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (!host.is_empty() && host.chars().all(letter)).then_some((Host::Name(host), port))
+}
+
+impl fmt::Display for PeerRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,281 @@
+//! What must hold between the values of a config.
+
+use std::time::Duration;
+
+use algorithms::catalog::{self, Row};
+use algorithms::{Safety, Topology};
+
+use super::problems::{Problem, Problems};
+use super::read::{Cluster, Draft, PeerDraft, fitting};
+use super::section::{Found, closest};
+use super::units::Human;
+use super::{Config, Host, PEERS_MAX, PeerRole, split_address};
+
+const NAME_BYTES_MAX: usize = 64;
+const TIME_MIN: Duration = Duration::from_millis(1);
+const TIME_MAX: Duration = Duration::from_secs(3600);
+
+/// The row the file asks for. Without a usable name it is the default's, so that the other checks can go on.
+pub(super) fn algorithm(cluster: &Cluster, problems: &mut Problems) -> &'static Row {
+    // The catalog tests that its default is one of its rows.
+    let default = catalog::row(catalog::DEFAULT).unwrap_or(&catalog::ROWS[0]);
+    let Some(named) = &cluster.algorithm else {
+        return fit(default, cluster, cluster.topology.map_or(cluster.line, |topology| topology.line), problems);
+    };
+    if let Some(row) = catalog::row(&named.value) {
+        return fit(row, cluster, named.line, problems);
+    }
+    let names = catalog::names().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    let remedy = match closest(&named.value, catalog::names()) {
+        Some(name) => format!("did you mean {name:?}? The algorithms are {names}"),
+        None => format!("write one of {names}"),
+    };
+    problems.push(named.line, format!("unknown algorithm {:?}", named.value), remedy);
+    default
+}
+
+fn fit(row: &'static Row, cluster: &Cluster, line: usize, problems: &mut Problems) -> &'static Row {
+    let Some(topology) = cluster.topology.map(|topology| topology.value).filter(|&wanted| wanted != row.topology)
+    else {
+        return row;
+    };
+    let own = row.topology.name();
+    let others = fitting(topology, |_| true);
+    let remedy = if others.is_empty() {
+        format!("no algorithm here runs on a {}: write topology = \"{own}\"", topology.name())
+    } else {
+        format!("write topology = \"{own}\", or an algorithm for a {}: {others}", topology.name())
+    };
+    problems.push(line, format!("{} runs on a {own}, not on a {}", row.name, topology.name()), remedy);
+    row
+}
+
+pub(super) fn all(draft: &Draft, config: &Config, problems: &mut Problems) {
+    name(&draft.cluster, problems);
+    refuse_quorum_until_built(&draft.cluster, config, problems);
+    preemption(&draft.cluster, config, problems);
+    times(draft, config, problems);
+    peers(draft, config, problems);
+    addresses(&draft.peers, problems);
+    secret(draft, config, problems);
+    links(draft, config, problems);
+}
+
+/// What the file asks for and this version does not do: not wrong, but nobody should wait for it.
+pub(super) fn notices(draft: &Draft, row: &Row) -> Vec<Problem> {
+    let mut notices = Problems { path: std::path::PathBuf::new(), list: Vec::new() };
+    let mut unbuilt = |found: &Option<Found<String>>, what: &str| {
+        if let Some(found) = found {
+            notices.push(found.line, format!("{what} is not built yet"), "this line has no effect");
+        }
+    };
+    unbuilt(&draft.on_change, "on_change in [hooks]");
+    unbuilt(&draft.lock_algorithm, "algorithm in [locks]");
+    unbuilt(&draft.priority_command, "command in [priority]");
+    draft.peers.iter().for_each(|peer| unbuilt(&peer.http, "http in [[peers]]"));
+    if let (Some(short), Some(answer)) = (draft.timing.coordinator_timeout, draft.timing.answer_timeout) {
+        let proven = answer.value.saturating_mul(row.coordinator_factor);
+        if short.value > answer.value && short.value < proven {
+            let message = format!("coordinator_timeout is less than {} answer_timeouts", row.coordinator_factor);
+            notices.push(short.line, message, format!("{} may elect twice; {} would be safe", row.name, Human(proven)));
+        }
+    }
+    notices.list
+}
+
+fn name(cluster: &Cluster, problems: &mut Problems) {
+    match &cluster.name {
+        None => problems.push(cluster.line, "[cluster] has no name", "write name = \"demo\" below [cluster]"),
+        Some(name) => {
+            let usable = !name.value.is_empty() && name.value.len() <= NAME_BYTES_MAX;
+            if !usable || name.value.chars().any(char::is_control) {
+                let message = format!("the cluster name {:?} is empty, too long or has control characters", name.value);
+                problems.push(name.line, message, format!("write 1 to {NAME_BYTES_MAX} printable characters"));
+            }
+        }
+    }
+}
+
+/// `quorum` is the documented default, and silence must not mean less than what is documented: until quorum reigns
+/// exist, every config says `classic` itself. Goes away with them.
+fn refuse_quorum_until_built(cluster: &Cluster, config: &Config, problems: &mut Problems) {
+    let unreadable = cluster.says_safety && cluster.safety.is_none();
+    if unreadable || config.settings.safety == Safety::Classic {
+        return;
+    }
+    let (line, message) = match cluster.safety {
+        Some(said) => (said.line, "safety = \"quorum\" is not built yet"),
+        None => (cluster.line, "[cluster] has no safety, and its default \"quorum\" is not built yet"),
+    };
+    problems.push(line, message, "write safety = \"classic\" (one leader per connected part of the cluster)");
+}
+
+fn preemption(cluster: &Cluster, config: &Config, problems: &mut Problems) {
+    let Some(preempt) = cluster.preempt.filter(|preempt| !preempt.value && !config.row.can_wait) else { return };
+    let message = format!("preempt = false, but {} cannot leave a worse leader alone", config.row.name);
+    let patient = fitting(config.row.topology, |row| row.can_wait);
+    problems.push(preempt.line, message, format!("write preempt = true, or one of the algorithms {patient}"));
+}
+
+fn times(draft: &Draft, config: &Config, problems: &mut Problems) {
+    let (said, timing) = (&draft.timing, &config.settings.timing);
+    let bounded = [
+        ("heartbeat", said.heartbeat, TIME_MIN),
+        ("suspect_after", said.suspect_after, TIME_MIN),
+        ("answer_timeout", said.answer_timeout, TIME_MIN),
+        ("coordinator_timeout", said.coordinator_timeout, TIME_MIN),
+        ("lease", said.lease, TIME_MIN),
+        ("start_grace", said.start_grace, Duration::ZERO),
+        ("preempt_after", draft.cluster.preempt_after, Duration::ZERO),
+    ];
+    for (key, found, min) in bounded {
+        let Some(found) = found.filter(|found| found.value < min || found.value > TIME_MAX) else { continue };
+        let message = format!("{key} = \"{}\" cannot work", Human(found.value));
+        problems.push(found.line, message, format!("write {} to {}", Human(min), Human(TIME_MAX)));
+    }
+    let twice = timing.heartbeat.saturating_mul(2);
+    if let Some(line) = blame(said.suspect_after, said.heartbeat).filter(|_| timing.suspect_after < twice) {
+        let (suspect, beat) = (Human(timing.suspect_after), Human(timing.heartbeat));
+        let message = format!("suspect_after ({suspect}) is less than two heartbeats ({beat} each)");
+        let remedy = format!("write suspect_after = \"{}\" or more, or a shorter heartbeat", Human(twice));
+        problems.push(line, message, remedy);
+    }
+    let (short, long) = (timing.answer_timeout, timing.coordinator_timeout);
+    if let Some(line) = blame(said.coordinator_timeout, said.answer_timeout).filter(|_| long <= short) {
+        let message = format!(
+            "coordinator_timeout (T', {}) is not longer than answer_timeout (T, {})",
+            Human(long),
+            Human(short)
+        );
+        let factor = config.row.coordinator_factor;
+        let enough = Human(short.saturating_mul(factor));
+        let remedy = format!("write coordinator_timeout = \"{enough}\" ({factor} T, as {} needs)", config.row.name);
+        problems.push(line, message, remedy);
+    }
+}
+
+/// The line to name when two values do not go together; `None` if both are defaults.
+fn blame(first: Option<Found<Duration>>, second: Option<Found<Duration>>) -> Option<usize> {
+    first.or(second).map(|found| found.line)
+}
+
+fn peers(draft: &Draft, config: &Config, problems: &mut Problems) {
+    if draft.peers.is_empty() {
+        let remedy = "write a [[peers]] table with id and address for each";
+        problems.push(draft.cluster.line, "the config lists no members", remedy);
+        return;
+    }
+    let most = PEERS_MAX.min(config.row.max_nodes);
+    if let Some(first_too_many) = draft.peers.get(most) {
+        let message = format!("{} peers; {} is fit for at most {most}", draft.peers.len(), config.row.name);
+        problems.push(first_too_many.line, message, format!("remove all [[peers]] tables after the first {most}"));
+    }
+    for (at, peer) in draft.peers.iter().enumerate() {
+        let Some(id) = peer.id else { continue };
+        let earlier = draft.peers[..at].iter().filter_map(|peer| peer.id).find(|earlier| earlier.value == id.value);
+        if let Some(earlier) = earlier {
+            let free =
+                (1..=u32::from(u16::MAX)).find(|free| config.peers.iter().all(|peer| peer.id.0 != *free)).unwrap_or(1);
+            let message = format!("id {} is already taken in line {}", id.value, earlier.line);
+            problems.push(id.line, message, format!("write an id of its own, like id = {free}"));
+        }
+    }
+    if config.peers.iter().all(|peer| peer.role != PeerRole::Member) {
+        let message = "no peer may lead: all are witnesses or learners";
+        problems.push(draft.peers[0].line, message, "write role = \"member\" for those that may");
+    }
+}
+
+fn addresses(peers: &[PeerDraft], problems: &mut Problems) {
+    let mut seen: Vec<(&'static str, &Found<String>)> = Vec::new();
+    for peer in peers {
+        let keys = [("address", &peer.address), ("listen", &peer.listen), ("http", &peer.http)];
+        for (key, found) in keys.into_iter().filter_map(|(key, found)| Some((key, found.as_ref()?))) {
+            match split_address(&found.value) {
+                None => {
+                    let message = format!("{key} = {:?} is not a host and a port", found.value);
+                    problems.push(found.line, message, format!("write {key} = \"host:7400\" (IPv6: \"[::1]:7400\")"));
+                }
+                Some((Host::Ip(ip), _)) if ip.is_unspecified() && key == "address" => {
+                    let message = format!("nobody can dial the address {:?}", found.value);
+                    let remedy = "write the host that others reach it by as address, and this as listen";
+                    problems.push(found.line, message, remedy);
+                }
+                // Port 0 stands for a free one, so several may say it; many hosts may listen on the same wildcard.
+                Some((_, 0)) => {}
+                Some(_) if key == "listen" => {}
+                Some(_) => {
+                    let same = |(_, earlier): &&(_, &Found<String>)| earlier.value.eq_ignore_ascii_case(&found.value);
+                    if let Some((_, earlier)) = seen.iter().find(same) {
+                        let message = format!("{key} {:?} is already taken in line {}", found.value, earlier.line);
+                        problems.push(found.line, message, "write another host or port");
+                    }
+                    seen.push((key, found));
+                }
+            }
+        }
+    }
+}
+
+fn secret(draft: &Draft, config: &Config, problems: &mut Problems) {
+    if let Some(file) = draft.cluster.secret_file.as_ref().filter(|file| file.value.is_empty()) {
+        problems.push(file.line, "secret_file is empty", "write the name of a file, like secret_file = \"secret\"");
+    }
+    if config.secret_file.is_some() || config.insecure {
+        return;
+    }
+    let off_loopback =
+        |found: &&Found<String>| split_address(&found.value).is_some_and(|(host, _)| !host.is_loopback());
+    let exposed = draft.peers.iter().flat_map(|peer| [&peer.address, &peer.listen]).flatten().find(off_loopback);
+    if let Some(exposed) = exposed {
+        let message = format!("{:?} is reachable from other machines and the cluster has no secret", exposed.value);
+        let remedy = "write secret_file = \"secret\" below [cluster] and put 16 or more random bytes into that file \
+                      (or insecure = true, if anybody may take part)";
+        problems.push(exposed.line, message, remedy);
+    }
+}
+
+fn links(draft: &Draft, config: &Config, problems: &mut Problems) {
+    let Some(links) = &draft.links else {
+        if config.topology == Topology::Graph {
+            let line = draft.cluster.topology.map_or(draft.cluster.line, |topology| topology.line);
+            problems.push(line, "a graph without links", "write [graph] and below it links = [[1, 2], [2, 3]]");
+        }
+        return;
+    };
+    if config.topology != Topology::Graph {
+        let message = format!("links in [graph], but the topology is a {}", config.topology.name());
+        problems.push(links.line, message, "remove [graph], or write topology = \"graph\"");
+        return;
+    }
+    let ids: Vec<u32> = config.peers.iter().map(|peer| peer.id.0).collect();
+    for Found { value: (a, b), line } in &links.value {
+        if let Some(unknown) = [a, b].into_iter().find(|id| !ids.contains(id)) {
+            let known = ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+            let message = format!("the link [{a}, {b}] names the unknown id {unknown}");
+            problems.push(*line, message, format!("write two of {known}"));
+        } else if a == b {
+            problems.push(*line, format!("the link [{a}, {b}] joins a member to itself"), "remove it");
+        }
+    }
+    if let Some(alone) = unreachable(&ids, &links.value) {
+        let message = format!("no path of links leads from {} to {alone}", ids[0]);
+        problems.push(links.line, message, format!("add a link to {alone}: a graph must be connected"));
+    }
+}
+
+/// An id that no path of links joins to the first.
+fn unreachable(ids: &[u32], links: &[Found<(u32, u32)>]) -> Option<u32> {
+    let mut reached: Vec<u32> = ids.first().copied().into_iter().collect();
+    let mut at = 0;
+    while let Some(&from) = reached.get(at) {
+        for &(a, b) in links.iter().map(|link| &link.value) {
+            let to = if a == from { b } else { a };
+            if (a == from || b == from) && !reached.contains(&to) {
+                reached.push(to);
+            }
+        }
+        at += 1;
+    }
+    ids.iter().copied().find(|id| !reached.contains(id))
+}

@@ -1,0 +1,224 @@
+//! From the document to a draft, from the draft to a [`Config`].
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ::toml::de::DeTable;
+use algorithms::catalog::{self, Row};
+use algorithms::{NodeId, Safety, Settings, Timing, Topology, Wins};
+
+use super::problems::Problems;
+use super::section::{Found, Pairs, Reader, Section};
+use super::{Config, OnClose, Peer, PeerRole, check};
+
+const TOPOLOGIES: [(&str, Topology); 3] =
+    [("mesh", Topology::Mesh), ("ring", Topology::Ring), ("graph", Topology::Graph)];
+const SAFETIES: [(&str, Safety); 2] = [("classic", Safety::Classic), ("quorum", Safety::Quorum)];
+const WINS: [(&str, Wins); 2] = [("highest", Wins::Highest), ("lowest", Wins::Lowest)];
+const ON_CLOSE: [(&str, OnClose); 2] = [("wait-lease", OnClose::WaitLease), ("immediate", OnClose::Immediate)];
+const ROLES: [(&str, PeerRole); 3] =
+    [("member", PeerRole::Member), ("witness", PeerRole::Witness), ("learner", PeerRole::Learner)];
+
+/// Ids fill 16 bits of a fencing token.
+const ID_MAX: u32 = 0xffff;
+
+/// The file as it is written: what it does not say is `None`.
+pub(super) struct Draft {
+    pub(super) cluster: Cluster,
+    pub(super) timing: Times,
+    pub(super) peers: Vec<PeerDraft>,
+    pub(super) links: Option<Found<Pairs>>,
+    pub(super) on_change: Option<Found<String>>,
+    pub(super) lock_algorithm: Option<Found<String>>,
+    pub(super) priority_command: Option<Found<String>>,
+}
+
+pub(super) struct Cluster {
+    pub(super) line: usize,
+    pub(super) name: Option<Found<String>>,
+    pub(super) topology: Option<Found<Topology>>,
+    pub(super) algorithm: Option<Found<String>>,
+    pub(super) safety: Option<Found<Safety>>,
+    pub(super) wins: Option<Found<Wins>>,
+    pub(super) preempt: Option<Found<bool>>,
+    pub(super) preempt_after: Option<Found<Duration>>,
+    pub(super) secret_file: Option<Found<String>>,
+    pub(super) insecure: Option<Found<bool>>,
+    pub(super) chaos: Option<Found<bool>>,
+    /// Is there a `safety` key at all, readable or not?
+    pub(super) says_safety: bool,
+}
+
+pub(super) struct Times {
+    pub(super) heartbeat: Option<Found<Duration>>,
+    pub(super) suspect_after: Option<Found<Duration>>,
+    pub(super) answer_timeout: Option<Found<Duration>>,
+    pub(super) coordinator_timeout: Option<Found<Duration>>,
+    pub(super) start_grace: Option<Found<Duration>>,
+    pub(super) lease: Option<Found<Duration>>,
+    pub(super) max_drift: Option<Found<f64>>,
+    pub(super) on_close: Option<Found<OnClose>>,
+}
+
+pub(super) struct PeerDraft {
+    pub(super) line: usize,
+    pub(super) id: Option<Found<u32>>,
+    pub(super) address: Option<Found<String>>,
+    pub(super) listen: Option<Found<String>>,
+    pub(super) http: Option<Found<String>>,
+    pub(super) priority: Option<Found<u32>>,
+    pub(super) role: Option<Found<PeerRole>>,
+}
+
+pub(super) fn config(text: &str, path: &Path) -> Result<Config, Problems> {
+    let mut reader = Reader::new(text, path);
+    let document = reader.document();
+    if !reader.problems.list.is_empty() {
+        // What a broken document seems to say is not worth checking.
+        return Err(reader.problems.sorted());
+    }
+    let draft = draft(&mut reader, document.get_ref());
+    let mut problems = reader.problems;
+    let row = check::algorithm(&draft.cluster, &mut problems);
+    let config = resolve(&draft, row, path);
+    check::all(&draft, &config, &mut problems);
+    problems.none_or(config)
+}
+
+fn draft<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>) -> Draft {
+    reader.tables(document);
+    let graph = reader.section(document, "graph");
+    let hooks = reader.section(document, "hooks");
+    let locks = reader.section(document, "locks");
+    let priority = reader.section(document, "priority");
+    let cluster_section = reader.section(document, "cluster");
+    let timing_section = reader.section(document, "timing");
+    let peer_sections = reader.sections(document, "peers");
+    Draft {
+        cluster: cluster(reader, &cluster_section),
+        timing: times(reader, &timing_section),
+        peers: peer_sections.iter().map(|section| peer(reader, section)).collect(),
+        links: reader.pairs(&graph, "links"),
+        on_change: reader.string(&hooks, "on_change"),
+        lock_algorithm: reader.string(&locks, "algorithm"),
+        priority_command: reader.string(&priority, "command"),
+    }
+}
+
+fn cluster(reader: &mut Reader<'_>, section: &Section<'_>) -> Cluster {
+    Cluster {
+        line: section.line,
+        name: reader.string(section, "name"),
+        topology: reader.choice(section, "topology", &TOPOLOGIES),
+        algorithm: reader.string(section, "algorithm"),
+        safety: reader.choice(section, "safety", &SAFETIES),
+        wins: reader.choice(section, "wins", &WINS),
+        preempt: reader.boolean(section, "preempt"),
+        preempt_after: reader.duration(section, "preempt_after"),
+        secret_file: reader.string(section, "secret_file"),
+        insecure: reader.boolean(section, "insecure"),
+        chaos: reader.boolean(section, "chaos"),
+        says_safety: section.has("safety"),
+    }
+}
+
+fn times(reader: &mut Reader<'_>, section: &Section<'_>) -> Times {
+    Times {
+        heartbeat: reader.duration(section, "heartbeat"),
+        suspect_after: reader.duration(section, "suspect_after"),
+        answer_timeout: reader.duration(section, "answer_timeout"),
+        coordinator_timeout: reader.duration(section, "coordinator_timeout"),
+        start_grace: reader.duration(section, "start_grace"),
+        lease: reader.duration(section, "lease"),
+        max_drift: reader.fraction(section, "max_drift", 0.5),
+        on_close: reader.choice(section, "on_close", &ON_CLOSE),
+    }
+}
+
+fn peer(reader: &mut Reader<'_>, section: &Section<'_>) -> PeerDraft {
+    for key in ["id", "address"].into_iter().filter(|key| !section.has(key)) {
+        let remedy = if key == "id" { "write id = 1, unique in the list" } else { "write address = \"host:7400\"" };
+        reader.problems.push(section.line, format!("a [[peers]] table has no {key}"), remedy);
+    }
+    PeerDraft {
+        line: section.line,
+        id: reader.integer(section, "id", 1, ID_MAX),
+        address: reader.string(section, "address"),
+        listen: reader.string(section, "listen"),
+        http: reader.string(section, "http"),
+        priority: reader.integer(section, "priority", 0, u32::MAX),
+        role: reader.choice(section, "role", &ROLES),
+    }
+}
+
+/// Fills in the defaults. What was unreadable gets a default too: its problem is noted, so nobody will see it.
+fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
+    let cluster = &draft.cluster;
+    let value = |found: &Option<Found<String>>| found.as_ref().map(|found| found.value.clone());
+    let pair = |link: &Found<(u32, u32)>| (NodeId(link.value.0), NodeId(link.value.1));
+    Config {
+        path: path.to_path_buf(),
+        name: value(&cluster.name).unwrap_or_default(),
+        topology: cluster.topology.map_or(row.topology, |found| found.value),
+        row,
+        settings: Settings {
+            wins: cluster.wins.map_or(row.wins, |found| found.value),
+            safety: cluster.safety.map_or(Safety::Quorum, |found| found.value),
+            preempt: cluster.preempt.is_none_or(|found| found.value),
+            preempt_after: or(cluster.preempt_after, Settings::default().preempt_after),
+            timing: timing(&draft.timing, row),
+        },
+        on_close: draft.timing.on_close.map_or(OnClose::default(), |found| found.value),
+        peers: draft.peers.iter().map(resolve_peer).collect(),
+        links: draft.links.iter().flat_map(|links| links.value.iter().map(pair)).collect(),
+        secret_file: cluster.secret_file.as_ref().map(|file| beside(path, &file.value)),
+        insecure: cluster.insecure.is_some_and(|found| found.value),
+        chaos: cluster.chaos.is_some_and(|found| found.value),
+        on_change: value(&draft.on_change),
+        lock_algorithm: value(&draft.lock_algorithm),
+        priority_command: value(&draft.priority_command),
+        notices: check::notices(draft, row),
+    }
+}
+
+fn timing(times: &Times, row: &Row) -> Timing {
+    let default = Timing::default();
+    let answer_timeout = or(times.answer_timeout, default.answer_timeout);
+    Timing {
+        heartbeat: or(times.heartbeat, default.heartbeat),
+        suspect_after: or(times.suspect_after, default.suspect_after),
+        answer_timeout,
+        coordinator_timeout: or(times.coordinator_timeout, answer_timeout.saturating_mul(row.coordinator_factor)),
+        start_grace: or(times.start_grace, default.start_grace),
+        lease: or(times.lease, default.lease),
+        max_drift: times.max_drift.map_or(default.max_drift, |found| found.value),
+    }
+}
+
+fn or(found: Option<Found<Duration>>, default: Duration) -> Duration {
+    found.map_or(default, |found| found.value)
+}
+
+fn resolve_peer(peer: &PeerDraft) -> Peer {
+    let value = |found: &Option<Found<String>>| found.as_ref().map(|found| found.value.clone());
+    Peer {
+        id: NodeId(peer.id.map_or(0, |found| found.value)),
+        address: value(&peer.address).unwrap_or_default(),
+        listen: value(&peer.listen),
+        http: value(&peer.http),
+        priority: peer.priority.map_or(0, |found| found.value),
+        role: peer.role.map_or(PeerRole::default(), |found| found.value),
+        line: peer.line,
+    }
+}
+
+/// A path that the file names, relative to the file's own directory.
+fn beside(config: &Path, named: &str) -> PathBuf {
+    config.parent().unwrap_or(Path::new("")).join(named)
+}
+
+/// The rows that fit a topology, as a config writes them.
+pub(super) fn fitting(topology: Topology, keep: impl Fn(&Row) -> bool) -> String {
+    let fit = catalog::ROWS.iter().filter(|row| row.topology == topology && keep(row));
+    fit.map(|row| format!("{:?}", row.name)).collect::<Vec<_>>().join(", ")
+}

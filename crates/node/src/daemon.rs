@@ -1,0 +1,362 @@
+//! The event loop: one task owns the member and every socket.
+//!
+//! One direction: an event of the network, the disk, a timer or a signal becomes an input; the member's effects are
+//! carried out in order; the sockets are flushed. Nobody else touches any of it, so there are no locks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpListener;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use algorithms::NodeId;
+use anyhow::{Context as _, anyhow, bail};
+use client::{FailCode, MemberEvent, MemberStatus, PeerStatus, Request, Response};
+use member::{Cause, Command, Event, NodeSet, Record, Role, Standing};
+use tokio::signal::unix::{SignalKind, signal};
+use transport::{ClientId, Event as NetEvent, Incarnation, Net, RefuseCode, Secret, codec};
+
+use crate::config::Config;
+use crate::disk::{Disk, Ticket, Written};
+use crate::host::{self, Instance, Setup, World};
+use crate::notify::Notify;
+use crate::storage::{StateRecord, Store};
+
+/// How long a leaving leader waits for its successor.
+const HANDOVER: Duration = Duration::from_secs(1);
+/// A member that is refused as a duplicate for this long is one; a restart is refused only until its old connections
+/// are noticed to be dead.
+const DUPLICATE: Duration = Duration::from_secs(3);
+
+/// Runs until a signal or a fatal error.
+pub async fn run(config: Config, id: NodeId, data_dir: &std::path::Path) -> anyhow::Result<()> {
+    let address = config.listen_address(id).ok_or_else(|| anyhow!("no listen address"))?;
+    let secret = config.secret_file.as_deref().map(Secret::from_file).transpose()?;
+    let (store, stored) = Store::open(data_dir)?;
+    let listener = TcpListener::bind(&address)
+        .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows who)"))?;
+    Daemon::start(config, id, secret, store, stored, listener).await?.serve().await
+}
+
+struct Daemon {
+    config: Config,
+    id: NodeId,
+    instance: Box<dyn Instance>,
+    outside: Outside,
+    started: Instant,
+    /// Since when everybody refuses this process as a second one with its id.
+    duplicate_since: Option<Instant>,
+    links: NodeSet,
+}
+
+/// What the member's effects reach.
+struct Outside {
+    net: Net,
+    disk: Disk,
+    /// Writes under way, and whether the member waits for them.
+    writes: BTreeMap<Ticket, (Record, bool)>,
+    members_digest: u64,
+    id: NodeId,
+    watchers: BTreeSet<ClientId>,
+    last_heard: BTreeMap<NodeId, Instant>,
+    notify: Notify,
+    previous: Option<Standing>,
+}
+
+impl World for Outside {
+    fn send(&mut self, to: NodeId, payload: &[u8]) {
+        self.net.send(to.0, payload);
+    }
+
+    fn write(&mut self, record: Record, barrier: bool) {
+        let ticket = self.disk.write(to_disk(&record, self.members_digest));
+        self.writes.insert(ticket, (record, barrier));
+    }
+
+    fn announce(&mut self, event: Event) {
+        match event {
+            Event::Suspects(peer) => {
+                tracing::warn!(peer = peer.0, "silent for too long: suspected, connection closed");
+                self.net.close(peer.0);
+            }
+            Event::Became { now, cause } => self.became(now, cause),
+        }
+    }
+}
+
+impl Outside {
+    /// One line per transition, one event per watcher.
+    fn became(&mut self, now: Standing, cause: Cause) {
+        let old = self.previous.replace(now);
+        let name = |standing: Option<Standing>| standing.map_or("none", |s| s.role.name());
+        let leader = now.leader.map(|leader| leader.0);
+        tracing::info!(
+            old = name(old),
+            new = now.role.name(),
+            leader,
+            epoch = now.epoch.0,
+            cause = cause.name(),
+            "transition"
+        );
+        self.notify.say(&format!("STATUS={} in epoch {}", now.role.name(), now.epoch));
+        let event = event_of(self.id, now, cause);
+        for watcher in self.watchers.clone() {
+            self.reply(watcher, &Response::Event(event.clone()));
+        }
+    }
+
+    fn reply(&mut self, client: ClientId, response: &Response) {
+        match codec::to_vec(response) {
+            Ok(bytes) => {
+                self.net.reply(client, &bytes);
+            }
+            Err(error) => tracing::error!(%error, "a reply of ours cannot be encoded"),
+        }
+    }
+}
+
+impl Daemon {
+    async fn start(
+        config: Config,
+        id: NodeId,
+        secret: Option<Secret>,
+        store: Store,
+        stored: Option<StateRecord>,
+        listener: TcpListener,
+    ) -> anyhow::Result<Self> {
+        let me = config.start_as(id)?.uid();
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed).map_err(|error| anyhow!("the kernel gives no randomness: {error}"))?;
+        let setup = Setup {
+            me,
+            view: config.view(),
+            settings: config.settings.clone(),
+            stored: stored.map(|record| from_disk(&record)),
+            seed: u64::from_le_bytes(seed),
+        };
+        let instance = host::start(config.row, setup).map_err(|why| anyhow!(why))?;
+        let incarnation = instance.incarnation();
+        let peers = config.peers.iter().filter(|peer| peer.id != id).map(|peer| (peer.id.0, peer.address.clone()));
+        let incarnation = Incarnation { counter: incarnation.counter, nonce: incarnation.nonce };
+        let mut settings = transport::Settings::new(config.name.clone(), id.0, incarnation, peers.collect());
+        settings.facts = config.facts();
+        settings.secret = secret;
+        settings.dial_timeout = config.settings.timing.suspect_after * 2;
+        settings.backoff_max = Duration::from_millis(500);
+        let disk = Disk::start(store)?;
+        let outside = Outside {
+            net: Net::start(settings, listener)?,
+            disk,
+            writes: BTreeMap::new(),
+            members_digest: config.members_digest(),
+            id,
+            watchers: BTreeSet::new(),
+            last_heard: BTreeMap::new(),
+            notify: Notify::from_env(),
+            previous: None,
+        };
+        let links = NodeSet::default();
+        Ok(Daemon { config, id, instance, outside, started: Instant::now(), duplicate_since: None, links })
+    }
+
+    async fn serve(mut self) -> anyhow::Result<()> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hangup = signal(SignalKind::hangup())?;
+        tracing::info!(
+            id = self.id.0, cluster = self.config.name, algorithm = self.config.row.name, address = %self.outside.net.local_addr(),
+            incarnation = self.instance.incarnation().counter, "started"
+        );
+        self.carry_out();
+        self.outside.notify.say("READY=1");
+        let sleep = tokio::time::sleep(Duration::ZERO);
+        tokio::pin!(sleep);
+        loop {
+            let deadline = self.instance.deadline().unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+            sleep.as_mut().reset(deadline.into());
+            tokio::select! {
+                biased;
+                () = &mut sleep => {}
+                event = self.outside.net.event() => self.network(event)?,
+                written = self.outside.disk.written() => self.written(written)?,
+                _ = terminate.recv() => return self.leave().await,
+                _ = interrupt.recv() => return self.leave().await,
+                _ = hangup.recv() => tracing::info!("SIGHUP: nothing in this config can change while running"),
+            }
+            self.carry_out();
+        }
+    }
+
+    /// Due timers first, then everything the member wants done, then one write per socket.
+    fn carry_out(&mut self) {
+        let now = Instant::now();
+        self.instance.tick(now);
+        self.instance.carry_out(now, &mut self.outside);
+        let links = self.instance.links();
+        if links != self.links {
+            self.links = links;
+            let wanted: Vec<u32> = links.iter().filter_map(|at| Some(self.config.peers.get(at)?.id.0)).collect();
+            self.outside.net.want(&wanted);
+        }
+        self.outside.net.flush();
+    }
+
+    fn network(&mut self, event: NetEvent) -> anyhow::Result<()> {
+        match event {
+            NetEvent::Frame { from, payload } => {
+                self.outside.last_heard.insert(NodeId(from), Instant::now());
+                if !self.instance.frame(NodeId(from), &payload) {
+                    tracing::warn!(peer = from, "sent bytes that are no message of this algorithm: connection closed");
+                    self.outside.net.close(from);
+                    self.instance.peer(NodeId(from), false);
+                }
+            }
+            NetEvent::Up { peer, incarnation } => {
+                tracing::debug!(peer, incarnation = incarnation.counter, "connected");
+                self.duplicate_since = None;
+                self.instance.peer(NodeId(peer), true);
+            }
+            NetEvent::Down { peer, why, .. } => {
+                tracing::debug!(peer, %why, "disconnected");
+                self.instance.peer(NodeId(peer), false);
+            }
+            NetEvent::Unreachable { peer, .. } => self.instance.peer(NodeId(peer), false),
+            NetEvent::Refused { peer, code, text } => self.refused(peer, code, &text)?,
+            NetEvent::ClientUp { .. } => {}
+            NetEvent::ClientFrame { client, payload } => self.request(client, &payload),
+            NetEvent::ClientGone { client } => {
+                self.outside.watchers.remove(&client);
+            }
+        }
+        Ok(())
+    }
+
+    fn refused(&mut self, peer: u32, code: RefuseCode, text: &str) -> anyhow::Result<()> {
+        if code == RefuseCode::Duplicate {
+            let since = *self.duplicate_since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= DUPLICATE {
+                bail!("another process with id {} is in the cluster; member {peer} says: {text}", self.id);
+            }
+        }
+        self.instance.peer(NodeId(peer), false);
+        Ok(())
+    }
+
+    fn written(&mut self, Written { ticket, result }: Written) -> anyhow::Result<()> {
+        // A member that cannot write its epochs down could repeat them after a restart.
+        result.context("cannot write the state file: is the disk full or read-only?")?;
+        if let Some((record, barrier)) = self.outside.writes.remove(&ticket) {
+            self.instance.written(record, barrier);
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, client: ClientId, payload: &[u8]) {
+        let standing = self.instance.standing();
+        let response = match codec::decode(payload) {
+            Err(_) => failed(FailCode::BadRequest, "not a request this version knows".into()),
+            Ok(Request::Status) => Response::Status(self.status()),
+            Ok(Request::Watch) => {
+                self.outside.watchers.insert(client);
+                Response::Event(event_of(self.id, standing, Cause::Started))
+            }
+            Ok(Request::Elect) => {
+                self.instance.command(Command::Elect);
+                Response::Done
+            }
+            Ok(Request::StepDown) if standing.role == Role::Leader => {
+                self.instance.command(Command::StepDown);
+                Response::Done
+            }
+            Ok(Request::StepDown) => match standing.leader {
+                Some(leader) => failed(FailCode::Failed, format!("member {leader} leads, not {}", self.id)),
+                None => failed(FailCode::NoLeader, "nobody leads".into()),
+            },
+        };
+        self.outside.reply(client, &response);
+    }
+
+    fn status(&self) -> MemberStatus {
+        let standing = self.instance.standing();
+        let net = &self.outside.net;
+        let others = || self.config.peers.iter().filter(|peer| peer.id != self.id);
+        let peers = others().map(|peer| PeerStatus {
+            id: peer.id.0,
+            connected: net.is_connected(peer.id.0),
+            last_heard_ms: self.outside.last_heard.get(&peer.id).map(|at| at.elapsed().as_millis() as u64),
+        });
+        let counters = || others().filter_map(|peer| net.counters(peer.id.0));
+        MemberStatus {
+            id: self.id.0,
+            cluster: self.config.name.clone(),
+            algorithm: self.config.row.name.to_owned(),
+            topology: self.config.topology.name().to_owned(),
+            safety: self.config.settings.safety.name().to_owned(),
+            role: standing.role.name().to_owned(),
+            leader: standing.leader.map(|leader| leader.0),
+            epoch: standing.epoch.0,
+            incarnation: self.instance.incarnation().counter,
+            lease_ms: None,
+            sent: counters().map(|c| c.frames_out).sum(),
+            received: counters().map(|c| c.frames_in).sum(),
+            peers: peers.collect(),
+            uptime_ms: self.started.elapsed().as_millis() as u64,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    /// Hands leadership over before leaving: the others elect without having to notice a death.
+    async fn leave(mut self) -> anyhow::Result<()> {
+        let leads = self.instance.standing().role == Role::Leader;
+        let alone = !self.config.peers.iter().any(|peer| self.outside.net.is_connected(peer.id.0));
+        tracing::info!(handover = leads && !alone, "leaving");
+        self.outside.notify.say("STOPPING=1");
+        if leads && !alone {
+            self.instance.command(Command::StepDown);
+            self.carry_out();
+            let deadline = tokio::time::sleep(HANDOVER);
+            tokio::pin!(deadline);
+            while self.instance.standing().leader.is_none() {
+                tokio::select! {
+                    () = &mut deadline => break,
+                    event = self.outside.net.event() => self.network(event)?,
+                    written = self.outside.disk.written() => self.written(written)?,
+                }
+                self.carry_out();
+            }
+        }
+        tracing::info!("left");
+        Ok(())
+    }
+}
+
+fn failed(code: FailCode, reason: String) -> Response {
+    Response::Failed { reason, code }
+}
+
+fn event_of(id: NodeId, now: Standing, cause: Cause) -> MemberEvent {
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    MemberEvent {
+        id: id.0,
+        at_ms: at.as_millis() as u64,
+        role: now.role.name().to_owned(),
+        leader: now.leader.map(|leader| leader.0),
+        epoch: now.epoch.0,
+        cause: cause.name().to_owned(),
+    }
+}
+
+fn from_disk(record: &StateRecord) -> Record {
+    let grant = record.grant.map(|grant| (grant.epoch, grant.holder, grant.incarnation));
+    Record { incarnation: record.incarnation, ceiling: record.ceiling, grant }
+}
+
+fn to_disk(record: &Record, members: u64) -> StateRecord {
+    let grant = record.grant.map(|(epoch, holder, incarnation)| crate::storage::Grant { epoch, holder, incarnation });
+    StateRecord {
+        members,
+        ceiling: record.ceiling,
+        incarnation: record.incarnation,
+        grant,
+        lease_max_ms: 0,
+        inner: Vec::new(),
+    }
+}

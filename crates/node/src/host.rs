@@ -1,0 +1,233 @@
+//! Drives one member: bytes and peer changes in, effects out, in order.
+//!
+//! The event loop sees members only through [`Instance`], so it holds any algorithm of the catalog without naming it.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use algorithms::catalog::{self, Row, Visitor};
+use algorithms::{Ctx, Election, Input, NodeId, Outbox, Protocol, Rounds, Settings, Span, Uid, View};
+use bytes::BytesMut;
+use member::{Command, Envelope, Event, Member, NodeSet, Record, Standing, Timer};
+use transport::codec;
+
+/// What the loop does for an instance.
+pub(crate) trait World {
+    fn send(&mut self, to: NodeId, payload: &[u8]);
+    /// Writes the record; `barrier` is true if the instance waits for it.
+    fn write(&mut self, record: Record, barrier: bool);
+    fn announce(&mut self, event: Event);
+}
+
+/// One member, of whatever algorithm.
+pub(crate) trait Instance {
+    /// False: the bytes were no message of this algorithm.
+    fn frame(&mut self, from: NodeId, payload: &[u8]) -> bool;
+    fn peer(&mut self, peer: NodeId, up: bool);
+    fn command(&mut self, command: Command);
+    /// Fires every timer that is due.
+    fn tick(&mut self, now: Instant);
+    fn deadline(&self) -> Option<Instant>;
+    /// A write is on the disk: the barrier is open, or the background record is safe.
+    fn written(&mut self, record: Record, barrier: bool);
+    /// Carries out the effects that are not behind a barrier.
+    fn carry_out(&mut self, now: Instant, world: &mut dyn World);
+    fn standing(&self) -> Standing;
+    fn incarnation(&self) -> algorithms::Incarnation;
+    fn links(&self) -> NodeSet;
+    fn algorithm_messages(&self) -> u64;
+}
+
+/// Everything that stays the same while an instance runs.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) me: Uid,
+    pub(crate) view: View,
+    pub(crate) settings: Settings,
+    pub(crate) stored: Option<Record>,
+    pub(crate) seed: u64,
+}
+
+pub(crate) fn start(row: &'static Row, setup: Setup) -> Result<Box<dyn Instance>, String> {
+    catalog::dispatch(row, setup)
+}
+
+impl Visitor for Setup {
+    type Output = Result<Box<dyn Instance>, String>;
+
+    fn election<E: Election>(self, _: &'static Row) -> Self::Output {
+        Ok(Box::new(Host::<E>::start(self)))
+    }
+
+    fn rounds<R: Rounds>(self, row: &'static Row) -> Self::Output {
+        Err(format!("{} runs in the simulator only, so far", row.name))
+    }
+}
+
+struct Host<E: Election> {
+    setup: Setup,
+    member: Member<E>,
+    effects: Effects<Member<E>>,
+    /// (timer, when): a member has few timers, so a scan beats a heap.
+    timers: Vec<(Timer<E::Timer>, Instant)>,
+    /// Waits for a record to be on the disk.
+    blocked: bool,
+    dice: Dice,
+    buffer: BytesMut,
+}
+
+enum Effect<P: Protocol> {
+    Send(P::Link, P::Message),
+    SetTimer(P::Timer, Span),
+    CancelTimer(P::Timer),
+    Persist(P::Durable),
+    Store(P::Durable),
+    Announce(P::Event),
+}
+
+struct Effects<P: Protocol>(VecDeque<Effect<P>>);
+
+impl<P: Protocol> Outbox<P> for Effects<P> {
+    fn send(&mut self, to: P::Link, message: P::Message) {
+        self.0.push_back(Effect::Send(to, message));
+    }
+    fn forward(&mut self, to: P::Link, message: P::Message) {
+        self.0.push_back(Effect::Send(to, message));
+    }
+    fn set_timer(&mut self, timer: P::Timer, after: Span) {
+        self.0.push_back(Effect::SetTimer(timer, after));
+    }
+    fn cancel_timer(&mut self, timer: P::Timer) {
+        self.0.push_back(Effect::CancelTimer(timer));
+    }
+    fn persist(&mut self, record: P::Durable) {
+        self.0.push_back(Effect::Persist(record));
+    }
+    fn store(&mut self, record: P::Durable) {
+        self.0.push_back(Effect::Store(record));
+    }
+    fn announce(&mut self, event: P::Event) {
+        self.0.push_back(Effect::Announce(event));
+    }
+}
+
+impl<E: Election> Host<E> {
+    fn start(setup: Setup) -> Self {
+        let mut effects = Effects(VecDeque::new());
+        let mut dice = Dice(setup.seed);
+        let ctx = Ctx { me: setup.me, view: &setup.view, settings: &setup.settings, dice: dice.roll() };
+        let member = Member::start(&ctx, setup.stored, &mut effects);
+        Host { setup, member, effects, timers: Vec::new(), blocked: false, dice, buffer: BytesMut::new() }
+    }
+
+    fn step(&mut self, input: Input<Member<E>>) {
+        let Setup { me, view, settings, .. } = &self.setup;
+        let ctx = Ctx { me: *me, view, settings, dice: self.dice.roll() };
+        self.member.step(&ctx, input, &mut self.effects);
+    }
+
+    fn set_timer(&mut self, timer: Timer<E::Timer>, at: Instant) {
+        match self.timers.iter_mut().find(|(known, _)| *known == timer) {
+            Some(entry) => entry.1 = at,
+            None => self.timers.push((timer, at)),
+        }
+    }
+
+    fn send(&mut self, to: NodeId, message: Envelope<E::Link, E::Message>, world: &mut dyn World) {
+        if to == self.setup.me.id {
+            // A ring of one: the message comes back at once.
+            return self.step(Input::Message { from: to, message });
+        }
+        self.buffer.clear();
+        match codec::encode(&message, &mut self.buffer) {
+            Ok(()) => world.send(to, &self.buffer),
+            Err(error) => tracing::error!(%error, "a message of ours cannot be encoded"),
+        }
+    }
+}
+
+impl<E: Election> Instance for Host<E> {
+    fn frame(&mut self, from: NodeId, payload: &[u8]) -> bool {
+        match codec::decode(payload) {
+            Ok(message) => self.step(Input::Message { from, message }),
+            Err(_) => return false,
+        }
+        true
+    }
+
+    fn peer(&mut self, peer: NodeId, up: bool) {
+        self.step(if up { Input::PeerUp(peer) } else { Input::PeerDown(peer) });
+    }
+
+    fn command(&mut self, command: Command) {
+        self.step(Input::Command(command));
+    }
+
+    fn tick(&mut self, now: Instant) {
+        while let Some(at) = self.timers.iter().position(|(_, due)| *due <= now) {
+            let (timer, _) = self.timers.swap_remove(at);
+            self.step(Input::Timer(timer));
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.timers.iter().map(|(_, due)| *due).min()
+    }
+
+    fn written(&mut self, record: Record, barrier: bool) {
+        if barrier {
+            self.blocked = false;
+        } else {
+            self.step(Input::Stored(record));
+        }
+    }
+
+    fn carry_out(&mut self, now: Instant, world: &mut dyn World) {
+        while !self.blocked {
+            let Some(effect) = self.effects.0.pop_front() else { return };
+            match effect {
+                Effect::Send(to, message) => self.send(to, message, world),
+                Effect::SetTimer(timer, span) => {
+                    let after = span.draw(self.dice.roll());
+                    self.set_timer(timer, now + after);
+                }
+                Effect::CancelTimer(timer) => self.timers.retain(|(known, _)| *known != timer),
+                Effect::Persist(record) => {
+                    self.blocked = true;
+                    world.write(record, true);
+                }
+                Effect::Store(record) => world.write(record, false),
+                Effect::Announce(event) => world.announce(event),
+            }
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        self.member.standing()
+    }
+
+    fn incarnation(&self) -> algorithms::Incarnation {
+        self.member.incarnation()
+    }
+
+    fn links(&self) -> NodeSet {
+        self.member.links(&self.setup.view)
+    }
+
+    fn algorithm_messages(&self) -> u64 {
+        self.member.algorithm_messages()
+    }
+}
+
+/// splitmix64: fair enough for jitter and incarnation nonces, seeded by the kernel.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}

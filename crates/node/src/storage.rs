@@ -1,0 +1,135 @@
+//! What a member must not forget: one record in one file, replaced as a whole or not at all.
+//!
+//! In the data directory, `lock` keeps a second process out and `state` holds the record. A record that cannot be
+//! trusted is an error with a remedy; it is never overwritten, because a member that forgot its epoch could repeat it.
+
+mod record;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use thiserror::Error;
+
+pub use record::{Damage, Grant, INNER_MAX, StateRecord};
+use record::{FILE_BYTES_MAX, Unreadable, VERSION};
+
+/// The data directory of one member, held exclusively while this lives.
+#[derive(Debug)]
+pub struct Store {
+    dir: PathBuf,
+    /// The kernel frees the lock when the process ends, however it ends.
+    _lock: File,
+}
+
+/// Why a data directory cannot be used. Nothing in it was changed.
+#[derive(Debug, Error)]
+pub enum StorageError {
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error(
+        "another node process{} uses the data directory {}: stop it, or give this one a --data-dir of its own",
+        by(*pid), dir.display()
+    )]
+    Busy { dir: PathBuf, pid: Option<u32> },
+    #[error("the state file {} is damaged: {damage}; {}", path.display(), move_away(path, "damaged"))]
+    Damaged { path: PathBuf, damage: Damage },
+    #[error(
+        "the state file {} was written by a newer version (format {version}, this one reads up to {VERSION}): \
+         start that version; or, to go back, {}", path.display(), move_away(path, "newer")
+    )]
+    Newer { path: PathBuf, version: u16 },
+}
+
+fn by(pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (pid {pid})"))
+}
+
+fn move_away(path: &Path, suffix: &str) -> String {
+    let path = path.display();
+    format!(
+        "move it away (mv {path} {path}.{suffix}) and start again: this member then begins without a past and learns \
+         the epoch from the others"
+    )
+}
+
+impl Store {
+    /// Makes the directory if need be, locks it and reads the record; `None` if this member has none yet.
+    pub fn open(dir: impl AsRef<Path>) -> Result<(Store, Option<StateRecord>), StorageError> {
+        let dir = dir.as_ref();
+        fs::create_dir_all(dir).map_err(failed("create the data directory", dir))?;
+        let lock = lock(dir)?;
+        let store = Store { dir: dir.to_path_buf(), _lock: lock };
+        let record = read(&store.path())?;
+        // What a crash between write and rename left behind. The record in `state` is the one that counts.
+        let temporary = store.temporary();
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("remove the unfinished", &temporary)(error))
+            }
+            _ => Ok((store, record)),
+        }
+    }
+
+    /// Replaces the record. When this returns `Ok` the new one survives a power cut; after an error, or a crash at any
+    /// point, the file holds the old record or the new one, whole. Blocks for the disk.
+    pub fn write(&self, record: &StateRecord) -> io::Result<()> {
+        let Some(bytes) = record::encode(record) else {
+            let message = format!("an inner record of {} bytes; at most {INNER_MAX} fit", record.inner.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        };
+        let temporary = self.temporary();
+        let mut file = File::create(&temporary)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, self.path())?;
+        File::open(&self.dir)?.sync_all()
+    }
+
+    /// The state file.
+    pub fn path(&self) -> PathBuf {
+        self.dir.join("state")
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.dir.join("state.tmp")
+    }
+}
+
+fn lock(dir: &Path) -> Result<File, StorageError> {
+    let path = dir.join("lock");
+    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = open.map_err(failed("open the lock file", &path))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let mut holder = String::new();
+            // Only to name it: a lock file without a pid is as locked as one with.
+            let _ = file.read_to_string(&mut holder);
+            return Err(StorageError::Busy { dir: dir.to_path_buf(), pid: holder.trim().parse().ok() });
+        }
+        Err(error) => return Err(failed("lock", &path)(error.into())),
+    }
+    file.set_len(0).map_err(failed("write the lock file", &path))?;
+    writeln!(file, "{}", std::process::id()).map_err(failed("write the lock file", &path))?;
+    Ok(file)
+}
+
+fn read(path: &Path) -> Result<Option<StateRecord>, StorageError> {
+    let mut bytes = Vec::new();
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(failed("open the state file", path))?,
+    };
+    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(failed("read the state file", path))?;
+    record::decode(&bytes).map(Some).map_err(|unreadable| match unreadable {
+        Unreadable::Damaged(damage) => StorageError::Damaged { path: path.to_path_buf(), damage },
+        Unreadable::Newer { version } => StorageError::Newer { path: path.to_path_buf(), version },
+    })
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StorageError {
+    let path = path.to_path_buf();
+    move |source| StorageError::Io { action, path, source }
+}

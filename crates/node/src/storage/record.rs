@@ -1,0 +1,241 @@
+//! The bytes of the state file.
+//!
+//! ```text
+//! magic (8) | version u16 | length of the whole file u32 | fields of that version | CRC32 of all before it
+//! ```
+//! Integers are little-endian. Every version keeps this frame, so that a damaged file and one of a newer version can
+//! be told apart; the fields between may change with the version.
+
+use std::fmt;
+
+use algorithms::{Epoch, Incarnation, NodeId};
+
+/// The most bytes a machine's own record may have.
+pub const INNER_MAX: usize = 1024;
+
+/// The format this code writes, and the newest it reads.
+pub(super) const VERSION: u16 = 1;
+
+const MAGIC: [u8; 8] = *b"cnclv-st";
+const HEAD_BYTES: usize = MAGIC.len() + 2 + 4;
+const CRC_BYTES: usize = 4;
+/// Larger files are not state files: nothing is read into memory beyond this.
+pub(super) const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// Everything a member keeps over restarts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StateRecord {
+    /// Stands for the cluster's member list; see [`crate::config::Config::members_digest`].
+    pub members: u64,
+    /// Every epoch below this one may have been used.
+    pub ceiling: Epoch,
+    pub incarnation: Incarnation,
+    /// The promise of a quorum reign.
+    pub grant: Option<Grant>,
+    /// The largest lease ever promised to anybody, in milliseconds.
+    pub lease_max_ms: u64,
+    /// The own record of an algorithm that keeps one; empty if there is none. At most [`INNER_MAX`] bytes.
+    pub inner: Vec<u8>,
+}
+
+/// To whom an epoch was granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grant {
+    pub epoch: Epoch,
+    pub holder: NodeId,
+    pub incarnation: Incarnation,
+}
+
+/// Why bytes are not a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Damage {
+    /// It does not begin like a state file.
+    Magic,
+    /// It has not the length it was written with.
+    Length { found: u64 },
+    /// The checksum does not fit the content.
+    Checksum,
+    /// The checksum fits and the content still makes no sense.
+    Content,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Damage::Magic => f.write_str("it does not begin like a state file"),
+            Damage::Length { found } => write!(f, "its {found} bytes are not the length it was written with"),
+            Damage::Checksum => f.write_str("its checksum does not fit its content"),
+            Damage::Content => f.write_str("its fields make no sense"),
+        }
+    }
+}
+
+/// Why a record could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unreadable {
+    Damaged(Damage),
+    Newer { version: u16 },
+}
+
+/// `None` if the inner record is too long.
+pub(super) fn encode(record: &StateRecord) -> Option<Vec<u8>> {
+    if record.inner.len() > INNER_MAX {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(128 + record.inner.len());
+    bytes.extend(MAGIC);
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend(0_u32.to_le_bytes());
+    bytes.extend(record.members.to_le_bytes());
+    bytes.extend(record.ceiling.0.to_le_bytes());
+    put_incarnation(&mut bytes, record.incarnation);
+    bytes.push(u8::from(record.grant.is_some()));
+    let grant = record.grant.unwrap_or(NO_GRANT);
+    bytes.extend(grant.epoch.0.to_le_bytes());
+    bytes.extend(grant.holder.0.to_le_bytes());
+    put_incarnation(&mut bytes, grant.incarnation);
+    bytes.extend(record.lease_max_ms.to_le_bytes());
+    bytes.extend((record.inner.len() as u16).to_le_bytes());
+    bytes.extend(&record.inner);
+    let length = (bytes.len() + CRC_BYTES) as u32;
+    bytes[HEAD_BYTES - 4..HEAD_BYTES].copy_from_slice(&length.to_le_bytes());
+    bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+    Some(bytes)
+}
+
+pub(super) fn decode(bytes: &[u8]) -> Result<StateRecord, Unreadable> {
+    let damaged = |damage| Err(Unreadable::Damaged(damage));
+    let wrong_length = Damage::Length { found: bytes.len() as u64 };
+    if !bytes.starts_with(&MAGIC[..bytes.len().min(MAGIC.len())]) {
+        return damaged(Damage::Magic);
+    }
+    let mut head = Fields(bytes.get(MAGIC.len()..).unwrap_or_default());
+    let (Some(version), Some(length)) = (head.u16(), head.u32()) else {
+        return damaged(wrong_length);
+    };
+    if length as usize != bytes.len() || bytes.len() < HEAD_BYTES + CRC_BYTES {
+        return damaged(wrong_length);
+    }
+    let (content, crc) = bytes.split_at(bytes.len() - CRC_BYTES);
+    if crc32fast::hash(content).to_le_bytes() != crc {
+        return damaged(Damage::Checksum);
+    }
+    if version > VERSION {
+        return Err(Unreadable::Newer { version });
+    }
+    let mut fields = Fields(&content[HEAD_BYTES..]);
+    match fields.record() {
+        Some(record) if version == VERSION && fields.0.is_empty() => Ok(record),
+        _ => damaged(Damage::Content),
+    }
+}
+
+const NO_GRANT: Grant = Grant { epoch: Epoch(0), holder: NodeId(0), incarnation: Incarnation { counter: 0, nonce: 0 } };
+
+fn put_incarnation(bytes: &mut Vec<u8>, incarnation: Incarnation) {
+    bytes.extend(incarnation.counter.to_le_bytes());
+    bytes.extend(incarnation.nonce.to_le_bytes());
+}
+
+/// Reads integers off the front of what is left.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn record(&mut self) -> Option<StateRecord> {
+        let members = self.u64()?;
+        let ceiling = Epoch(self.u64()?);
+        let incarnation = self.incarnation()?;
+        let granted = self.take::<1>()?;
+        let grant = Grant { epoch: Epoch(self.u64()?), holder: NodeId(self.u32()?), incarnation: self.incarnation()? };
+        let grant = match granted {
+            [0] if grant == NO_GRANT => None,
+            [1] => Some(grant),
+            _ => return None,
+        };
+        let lease_max_ms = self.u64()?;
+        let inner_length = usize::from(self.u16()?);
+        let (inner, rest) = self.0.split_at_checked(inner_length).filter(|_| inner_length <= INNER_MAX)?;
+        self.0 = rest;
+        Some(StateRecord { members, ceiling, incarnation, grant, lease_max_ms, inner: inner.to_vec() })
+    }
+
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn incarnation(&mut self) -> Option<Incarnation> {
+        Some(Incarnation { counter: self.u64()?, nonce: self.u64()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> StateRecord {
+        let incarnation = Incarnation { counter: 3, nonce: 0x0123_4567_89ab_cdef };
+        StateRecord {
+            members: 0xfeed,
+            ceiling: Epoch(128),
+            incarnation,
+            grant: Some(Grant { epoch: Epoch(77), holder: NodeId(5), incarnation }),
+            lease_max_ms: 500,
+            inner: (0..=255).collect(),
+        }
+    }
+
+    #[test]
+    fn every_record_comes_back_as_it_was_written() {
+        for record in [StateRecord::default(), full(), StateRecord { inner: vec![7; INNER_MAX], ..full() }] {
+            assert_eq!(decode(&encode(&record).unwrap()), Ok(record));
+        }
+        assert_eq!(encode(&StateRecord { inner: vec![7; INNER_MAX + 1], ..full() }), None);
+    }
+
+    #[test]
+    fn the_layout_of_version_1_does_not_change() {
+        let bytes = encode(&StateRecord { inner: vec![0xaa], ..full() }).unwrap();
+        let hex = include_str!("record-v1.hex").trim();
+        let stored: Vec<u8> =
+            (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
+        assert_eq!(bytes, stored);
+    }
+
+    #[test]
+    fn every_flipped_byte_and_every_other_length_is_noticed() {
+        let bytes = encode(&full()).unwrap();
+        for at in 0..bytes.len() {
+            for mask in [0x01, 0x80, 0xff] {
+                let mut flipped = bytes.clone();
+                flipped[at] ^= mask;
+                assert!(matches!(decode(&flipped), Err(Unreadable::Damaged(_))), "byte {at} ^ {mask:#x}");
+            }
+        }
+        for length in 0..bytes.len() {
+            assert!(matches!(decode(&bytes[..length]), Err(Unreadable::Damaged(_))), "cut to {length}");
+        }
+        let longer = [bytes.as_slice(), &[0]].concat();
+        assert_eq!(decode(&longer), Err(Unreadable::Damaged(Damage::Length { found: longer.len() as u64 })));
+    }
+
+    #[test]
+    fn a_newer_version_is_named_whatever_its_fields() {
+        let mut bytes = [MAGIC.as_slice(), &9_u16.to_le_bytes(), &21_u32.to_le_bytes(), b"new"].concat();
+        bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+        assert_eq!(decode(&bytes), Err(Unreadable::Newer { version: 9 }));
+    }
+}

@@ -1,0 +1,146 @@
+//! Bare runs: the textbook machines alone, with perfect links and, at most, nodes that die.
+//!
+//! The outbox writes straight into the event queue, so that a step allocates nothing; machines, ids and verdicts are
+//! three flat arrays; everything is compiled once per algorithm, schedule and observer.
+
+mod engine;
+pub(crate) mod queue;
+mod rounds;
+mod timers;
+mod wire;
+
+use algorithms::catalog::Row;
+use algorithms::{NodeId, Outcome, Settings, Timing, Uid, View, Wins};
+use std::time::Duration;
+
+pub(crate) use engine::{first_message, run_random, run_sync};
+pub(crate) use rounds::run_rounds;
+
+use crate::observe::ROUND;
+
+/// One round as a machine's timers see it.
+const ROUND_TIME: Duration = Duration::from_nanos(ROUND);
+
+/// What a run is made of, whatever the machine.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub view: View,
+    pub settings: Settings,
+    pub initiators: Initiators,
+    /// Ascending by round.
+    pub crashes: Vec<(usize, u64)>,
+    pub seed: u64,
+    /// A run that takes more steps than this is given up.
+    pub step_limit: u64,
+}
+
+/// Who starts by its own will. `All` of ten million nodes needs no list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Initiators {
+    All,
+    /// Positions, ascending.
+    At(Vec<usize>),
+}
+
+impl Initiators {
+    pub fn count(&self, nodes: usize) -> usize {
+        match self {
+            Initiators::All => nodes,
+            Initiators::At(positions) => positions.len(),
+        }
+    }
+
+    pub fn get(&self, nth: usize) -> usize {
+        match self {
+            Initiators::All => nth,
+            Initiators::At(positions) => positions[nth],
+        }
+    }
+
+    pub fn contains(&self, at: usize) -> bool {
+        match self {
+            Initiators::All => true,
+            Initiators::At(positions) => positions.binary_search(&at).is_ok(),
+        }
+    }
+
+    pub fn positions(&self, nodes: usize) -> Vec<usize> {
+        (0..self.count(nodes)).map(|nth| self.get(nth)).collect()
+    }
+}
+
+/// What a run left behind.
+#[derive(Debug)]
+pub(crate) struct Trail {
+    pub verdicts: Vec<Verdict>,
+    /// Sends per kind, at the index of the kind.
+    pub counts: Counts,
+    /// The round of the last delivery; meaningful under the synchronous schedule.
+    pub rounds: u64,
+    pub steps: u64,
+    pub peak_in_flight: usize,
+    /// Held by the simulator's arrays at the end, machines included; not what a machine holds on the heap itself.
+    pub bytes: usize,
+    pub wall: Duration,
+    /// The step limit ended it.
+    pub gave_up: bool,
+}
+
+/// Room for the kinds of any message type; a fixed array keeps the counter in the outbox's hands.
+pub(crate) const MAX_KINDS: usize = 16;
+pub(crate) type Counts = [u64; MAX_KINDS];
+
+/// Where a node stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Verdict {
+    #[default]
+    Undecided,
+    Won,
+    Follows(NodeId),
+    /// Knows that somebody won, but not who.
+    FollowsSomebody,
+    /// Dead, whatever it said before.
+    Dead,
+}
+
+impl Verdict {
+    pub(crate) fn of(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Won => Verdict::Won,
+            Outcome::Follow(Some(uid)) => Verdict::Follows(uid.id),
+            Outcome::Follow(None) => Verdict::FollowsSomebody,
+            Outcome::GaveUp | Outcome::Halted => Verdict::Undecided,
+        }
+    }
+
+    pub(crate) fn undecided(self) -> bool {
+        self == Verdict::Undecided
+    }
+}
+
+/// Messages take at most one round, so T = 3 rounds is more than a call and its reply; T' is the row's multiple.
+pub(crate) fn settings(row: &Row, wins: Wins) -> Settings {
+    let answer_timeout = 3 * ROUND_TIME;
+    let timing = Timing {
+        heartbeat: 4 * ROUND_TIME,
+        suspect_after: 20 * ROUND_TIME,
+        answer_timeout,
+        coordinator_timeout: answer_timeout * row.coordinator_factor.max(2),
+        start_grace: 4 * ROUND_TIME,
+        lease: 40 * ROUND_TIME,
+        ..Timing::default()
+    };
+    Settings { wins, timing, ..Settings::default() }
+}
+
+pub(crate) fn view(row: &Row, ids: Vec<Uid>) -> View {
+    match row.topology {
+        algorithms::Topology::Ring => View::ring(ids),
+        algorithms::Topology::Mesh => View::mesh(ids),
+        // Until graph experiments can say their edges: the complete graph.
+        algorithms::Topology::Graph => {
+            let edges: Vec<(usize, usize)> = (0..ids.len()).flat_map(|a| (0..a).map(move |b| (b, a))).collect();
+            View::graph(ids, &edges)
+        }
+    }
+}

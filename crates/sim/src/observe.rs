@@ -1,0 +1,174 @@
+//! Watching a bare run: every send, delivery and decision, at no cost when nobody watches.
+
+use std::fmt::Debug;
+
+use algorithms::{Kind, Outcome};
+
+/// Time in a bare run: one round is a million ticks, so that random delays have room below it.
+pub const ROUND: u64 = 1_000_000;
+
+/// Told what happens, as it happens. Times are ticks of [`ROUND`] to the round; nodes are positions.
+pub trait Observer: Send {
+    /// Travels with a message, so that the delivery can be told from the send. `()` costs nothing.
+    type Tag: Copy + Debug + Send;
+
+    fn sent(&mut self, at: u64, from: usize, to: usize, kind: Kind, message: &dyn Debug) -> Self::Tag;
+    fn delivered(&mut self, _at: u64, _tag: Self::Tag) {}
+    /// The receiver was dead.
+    fn lost(&mut self, _at: u64, _tag: Self::Tag) {}
+    fn woke(&mut self, _at: u64, _node: usize) {}
+    fn timer(&mut self, _at: u64, _node: usize, _timer: &dyn Debug) {}
+    fn decided(&mut self, _at: u64, _node: usize, _outcome: Outcome) {}
+    fn crashed(&mut self, _at: u64, _node: usize) {}
+}
+
+/// Watches nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Blind;
+
+impl Observer for Blind {
+    type Tag = ();
+
+    #[inline]
+    fn sent(&mut self, _: u64, _: usize, _: usize, _: Kind, _: &dyn Debug) {}
+}
+
+/// A whole run, for drawing and export. Of a run with more messages than `limit` only their number is kept.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    pub messages: Vec<Passage>,
+    pub marks: Vec<Mark>,
+    /// How many messages there were beyond the limit.
+    pub dropped: u64,
+    /// Messages sent per round, and how many nodes sent any: what remains visible of a run too large to draw.
+    pub rounds: Vec<RoundSummary>,
+    limit: usize,
+    seq: u64,
+    last_sender: Option<(u64, usize)>,
+}
+
+/// One message from its send to its end.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Passage {
+    pub sent: u64,
+    pub from: usize,
+    pub to: usize,
+    pub kind: Kind,
+    pub text: String,
+    /// When it ended, and whether a living node received it; `None` if it was still in flight at the end.
+    pub arrived: Option<(u64, bool)>,
+    /// Its place among all sends, deliveries and marks: ties in time are broken by it.
+    pub send_seq: u64,
+    pub arrive_seq: u64,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mark {
+    pub at: u64,
+    pub node: usize,
+    pub what: What,
+    pub seq: u64,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum What {
+    Woke,
+    Timer(String),
+    Decided(Outcome),
+    Crashed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RoundSummary {
+    pub round: u64,
+    pub messages: u64,
+    /// Nodes that sent something; counted once per run of consecutive sends, exact under the synchronous schedule.
+    pub senders: u64,
+    pub decisions: u64,
+}
+
+impl Recording {
+    pub fn new(limit: usize) -> Self {
+        Recording {
+            messages: Vec::new(),
+            marks: Vec::new(),
+            dropped: 0,
+            rounds: Vec::new(),
+            limit,
+            seq: 0,
+            last_sender: None,
+        }
+    }
+
+    fn tick(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq
+    }
+
+    fn summary(&mut self, at: u64) -> &mut RoundSummary {
+        let round = at / ROUND;
+        if self.rounds.last().is_none_or(|last| last.round != round) {
+            self.rounds.push(RoundSummary { round, ..RoundSummary::default() });
+        }
+        self.rounds.last_mut().expect("just pushed")
+    }
+
+    fn mark(&mut self, at: u64, node: usize, what: What) {
+        if self.marks.len() < self.limit {
+            let seq = self.tick();
+            self.marks.push(Mark { at, node, what, seq });
+        }
+    }
+
+    fn arrive(&mut self, at: u64, tag: usize, alive: bool) {
+        let seq = self.tick();
+        if let Some(message) = self.messages.get_mut(tag) {
+            message.arrived = Some((at, alive));
+            message.arrive_seq = seq;
+        }
+    }
+}
+
+impl Observer for Recording {
+    type Tag = usize;
+
+    fn sent(&mut self, at: u64, from: usize, to: usize, kind: Kind, message: &dyn Debug) -> usize {
+        let new_sender = self.last_sender.replace((at, from)) != Some((at, from));
+        let summary = self.summary(at);
+        summary.messages += 1;
+        summary.senders += u64::from(new_sender);
+        if self.messages.len() >= self.limit {
+            self.dropped += 1;
+            return usize::MAX;
+        }
+        let send_seq = self.tick();
+        let text = format!("{message:?}");
+        self.messages.push(Passage { sent: at, from, to, kind, text, arrived: None, send_seq, arrive_seq: 0 });
+        self.messages.len() - 1
+    }
+
+    fn delivered(&mut self, at: u64, tag: usize) {
+        self.arrive(at, tag, true);
+    }
+
+    fn lost(&mut self, at: u64, tag: usize) {
+        self.arrive(at, tag, false);
+    }
+
+    fn woke(&mut self, at: u64, node: usize) {
+        self.mark(at, node, What::Woke);
+    }
+
+    fn timer(&mut self, at: u64, node: usize, timer: &dyn Debug) {
+        self.mark(at, node, What::Timer(format!("{timer:?}")));
+    }
+
+    fn decided(&mut self, at: u64, node: usize, outcome: Outcome) {
+        self.summary(at).decisions += 1;
+        self.mark(at, node, What::Decided(outcome));
+    }
+
+    fn crashed(&mut self, at: u64, node: usize) {
+        self.mark(at, node, What::Crashed);
+    }
+}

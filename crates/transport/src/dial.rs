@@ -1,0 +1,233 @@
+//! One attempt to connect to a peer: wait, resolve, connect, authenticate.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+use crate::accept::Context;
+use crate::codec::{self, CodecError};
+use crate::exchange::{Channel, ExchangeError, nonce};
+use crate::handshake::{
+    AcceptorHello, Answer, Hello, Identity, Incarnation, PeerId, PeerRole, Refusal, RefuseCode, Reply, Role,
+    Transcript, Verdict,
+};
+use crate::loglimit::Topic;
+
+/// What one attempt is to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Dial {
+    pub(crate) peer: PeerId,
+    pub(crate) address: String,
+    pub(crate) attempt: u64,
+    pub(crate) delay: Duration,
+    pub(crate) connect_timeout: Duration,
+}
+
+/// A connection both sides have agreed to keep.
+#[derive(Debug)]
+pub(crate) struct Connected {
+    pub(crate) parts: (TcpStream, BytesMut),
+    pub(crate) address: SocketAddr,
+    pub(crate) incarnation: Incarnation,
+    /// The far side's own dials before this connection; see [`mod@crate::admit`].
+    pub(crate) floor: u64,
+}
+
+#[derive(Debug)]
+pub(crate) enum DialError {
+    Unreachable(String),
+    Refused(Refusal),
+    /// The far side's connection was admitted instead.
+    Cancelled,
+}
+
+/// How far an attempt has come. Shared with the event loop, which may cancel it until it is committed.
+#[derive(Debug, Default)]
+pub(crate) struct Stage(AtomicU8);
+
+const WAITING: u8 = 0;
+const DIALLING: u8 = 1;
+const COMMITTED: u8 = 2;
+const CANCELLED: u8 = 3;
+
+impl Stage {
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.0.load(Ordering::Acquire) == WAITING
+    }
+
+    /// True unless the attempt is committed already.
+    pub(crate) fn cancel(&self) -> bool {
+        self.advance(WAITING, CANCELLED) || self.advance(DIALLING, CANCELLED) || !self.is_committed()
+    }
+
+    fn is_committed(&self) -> bool {
+        self.0.load(Ordering::Acquire) == COMMITTED
+    }
+
+    fn begin(&self) -> bool {
+        self.advance(WAITING, DIALLING)
+    }
+
+    fn commit(&self) -> bool {
+        self.advance(DIALLING, COMMITTED)
+    }
+
+    fn advance(&self, from: u8, to: u8) -> bool {
+        self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+impl Dial {
+    /// Runs the attempt and logs a refusal.
+    pub(crate) async fn run(&self, context: &Context, stage: &Stage) -> Result<Connected, DialError> {
+        sleep(self.delay).await;
+        if !stage.begin() {
+            return Err(DialError::Cancelled);
+        }
+        let result = self.connect_and_greet(context, stage).await;
+        match &result {
+            Err(DialError::Refused(refusal)) => self.log_refusal(context, refusal),
+            Err(DialError::Unreachable(why)) => debug!(peer = self.peer, address = %self.address, why, "dial failed"),
+            Ok(_) | Err(DialError::Cancelled) => {}
+        }
+        result
+    }
+
+    async fn connect_and_greet(&self, context: &Context, stage: &Stage) -> Result<Connected, DialError> {
+        let unreachable = |why: &str| DialError::Unreachable(format!("{}: {why}", self.address));
+        let stream = match timeout(self.connect_timeout, connect(&self.address, self.attempt)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return Err(unreachable(&error.to_string())),
+            Err(_) => return Err(unreachable("connect timed out")),
+        };
+        match timeout(context.handshake_deadline, self.greet(context, stage, stream)).await {
+            Ok(Err(DialError::Unreachable(why))) => Err(unreachable(&why)),
+            Ok(result) => result,
+            Err(_) => Err(unreachable("handshake timed out")),
+        }
+    }
+
+    async fn greet(&self, context: &Context, stage: &Stage, stream: TcpStream) -> Result<Connected, DialError> {
+        let me = &context.identity;
+        let address = stream.peer_addr().map_err(ExchangeError::from)?;
+        let mut channel = Channel::new(stream);
+        let hello_bytes = hello(&context.identity, self.peer, self.attempt, nonce()?).to_bytes()?;
+        channel.send_bytes(&hello_bytes).await?;
+        let (acceptor_bytes, proof) = match channel.receive().await? {
+            Answer::Refused(refusal) => return Err(DialError::Refused(refusal)),
+            Answer::Challenge { hello, proof } => (hello, proof),
+        };
+        let acceptor: AcceptorHello = codec::decode(&acceptor_bytes)?;
+        let transcript = Transcript { dialler: &hello_bytes, acceptor: &acceptor_bytes };
+        let checked = me
+            .check_acceptor(&acceptor, self.peer)
+            .and_then(|()| transcript.check_acceptor(me.secret.as_ref(), &proof));
+        if let Err(refusal) = checked {
+            // So that the far side logs it too; whether it hears it changes nothing here.
+            let _ = channel.send(&Reply::Refused(refusal.clone())).await;
+            return Err(DialError::Refused(refusal));
+        }
+        if me.id > self.peer && !stage.commit() {
+            return Err(DialError::Cancelled);
+        }
+        channel.send(&Reply::Proof(transcript.dialler_proof(me.secret.as_ref()))).await?;
+        // A committed dial keeps the far side's own dials out, so its last step gets less time than a stranger's.
+        let verdict = timeout(self.connect_timeout, channel.receive()).await;
+        match verdict.map_err(|_| DialError::Unreachable("no verdict in time".to_owned()))?? {
+            Verdict::Refused(refusal) => Err(DialError::Refused(refusal)),
+            Verdict::Welcome { floor } => {
+                Ok(Connected { parts: channel.into_parts(), address, incarnation: acceptor.incarnation, floor })
+            }
+        }
+    }
+
+    fn log_refusal(&self, context: &Context, refusal: &Refusal) {
+        let Refusal { code, text } = refusal;
+        let topic = Topic::Dial { to: self.peer, code: *code };
+        if *code != RefuseCode::AlreadyConnected && context.log_limit.allows(topic) {
+            warn!(peer = self.peer, address = %self.address, ?code, ?text, "no connection: refused");
+        }
+    }
+}
+
+/// How this process introduces itself to a peer.
+pub(crate) fn hello(me: &Identity, to: PeerId, attempt: u64, nonce: [u8; 32]) -> Hello {
+    let role = Role::Peer(PeerRole { id: me.id, to, incarnation: me.incarnation, attempt, facts: me.facts.clone() });
+    Hello { cluster: me.cluster.clone(), nonce, role }
+}
+
+/// Resolves `host:port` and connects to the first address that answers.
+///
+/// An address literal is not resolved, so that a cluster configured by addresses never starts a resolver thread.
+pub(crate) async fn connect(address: &str, attempt: u64) -> io::Result<TcpStream> {
+    let mut addresses: Vec<SocketAddr> = match address.parse() {
+        Ok(literal) => vec![literal],
+        Err(_) => lookup_host(address).await?.collect(),
+    };
+    if addresses.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+    }
+    // An address that hangs takes the whole timeout; the next attempt begins with another one.
+    let first = (attempt % addresses.len() as u64) as usize;
+    addresses.rotate_left(first);
+    let stream = TcpStream::connect(addresses.as_slice()).await?;
+    // A dial of an unused local port can meet itself, and would then hold the port the peer wants to listen on.
+    if stream.local_addr()? == stream.peer_addr()? {
+        stream.set_zero_linger()?;
+        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens"));
+    }
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+impl From<ExchangeError> for DialError {
+    fn from(error: ExchangeError) -> Self {
+        Self::Unreachable(error.to_string())
+    }
+}
+
+impl From<CodecError> for DialError {
+    fn from(error: CodecError) -> Self {
+        Self::Unreachable(error.to_string())
+    }
+}
+
+/// A running attempt as the event loop sees it; dropping it ends the attempt.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) attempt: u64,
+    pub(crate) stage: Arc<Stage>,
+    pub(crate) task: tokio::task::AbortHandle,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dial_is_committed_or_cancelled_never_both() {
+        let committed = Stage::default();
+        assert!(committed.begin() && committed.commit());
+        assert!(!committed.cancel());
+        for begun in [false, true] {
+            let cancelled = Stage::default();
+            assert!(!begun || cancelled.begin());
+            assert!(cancelled.cancel());
+            assert!(!cancelled.begin() && !cancelled.commit());
+            assert!(cancelled.cancel());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! One authenticated connection: a socket, what has arrived of the next frame, and what waits to be written.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_util::codec::{Decoder, Encoder};
+
+use crate::event::DownReason;
+use crate::frame::{FrameCodec, FrameError, PREFIX_BYTES};
+use crate::handshake::{Incarnation, PeerId};
+use crate::ready::Bell;
+
+/// An output buffer that grew beyond this is given back once it is empty.
+const KEEP_BYTES: usize = 4 << 10;
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) owner: Owner,
+    pub(crate) address: SocketAddr,
+    /// Has output that no write has been tried for.
+    pub(crate) dirty: bool,
+    /// What this link last contributed to the total of all clients.
+    pub(crate) counted_bytes: usize,
+    stream: TcpStream,
+    input: BytesMut,
+    output: BytesMut,
+    /// Writing failed: what can still be read is read, then the link ends.
+    broken: Option<DownReason>,
+    bell: Arc<Bell>,
+    waker: Waker,
+}
+
+/// Who is at the far end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    Peer { id: PeerId, incarnation: Incarnation, floor: u64 },
+    Client,
+}
+
+/// How a turn of reading ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    /// Nothing more to read now; the bell rings when there is.
+    Idle,
+    /// There may be more, but others are served first.
+    More,
+    Ended(DownReason),
+}
+
+impl Link {
+    pub(crate) fn new(
+        owner: Owner,
+        address: SocketAddr,
+        (stream, input): (TcpStream, BytesMut),
+        bell: Arc<Bell>,
+    ) -> Self {
+        let waker = Waker::from(Arc::clone(&bell));
+        let output = BytesMut::new();
+        Self { owner, address, dirty: false, counted_bytes: 0, stream, input, output, broken: None, bell, waker }
+    }
+
+    /// Asks for a turn.
+    pub(crate) fn ring(&self) {
+        self.bell.ring();
+    }
+
+    /// Reads at most `reads` times into `scratch` and hands out every complete frame.
+    ///
+    /// The scratch buffer is shared by all links: an idle link holds no memory, and a length prefix reserves none.
+    pub(crate) fn read(&mut self, scratch: &mut [u8], reads: usize, mut take: impl FnMut(Bytes)) -> Turn {
+        self.bell.answer();
+        if let Err(why) = self.cut(&mut take) {
+            return Turn::Ended(why);
+        }
+        for _ in 0..reads {
+            let mut buffer = ReadBuf::new(scratch);
+            let polled = Pin::new(&mut self.stream).poll_read(&mut Context::from_waker(&self.waker), &mut buffer);
+            match polled {
+                Poll::Pending => return self.broken.map_or(Turn::Idle, Turn::Ended),
+                Poll::Ready(Err(error)) => return Turn::Ended(reason(&error)),
+                Poll::Ready(Ok(())) if buffer.filled().is_empty() => return Turn::Ended(DownReason::Remote),
+                Poll::Ready(Ok(())) => self.input.extend_from_slice(buffer.filled()),
+            }
+            if let Err(why) = self.cut(&mut take) {
+                return Turn::Ended(why);
+            }
+        }
+        Turn::More
+    }
+
+    /// Appends a frame to the output.
+    pub(crate) fn push(&mut self, payload: &[u8]) -> Result<(), FrameError> {
+        if self.broken.is_none() {
+            FrameCodec::authenticated().encode(payload, &mut self.output)?;
+        }
+        Ok(())
+    }
+
+    /// Whether one more frame would take the output beyond `max_bytes`.
+    pub(crate) fn would_exceed(&self, payload_bytes: usize, max_bytes: usize) -> bool {
+        self.output.len() + PREFIX_BYTES + payload_bytes > max_bytes
+    }
+
+    /// Writes what the socket takes; the bell rings when it takes more.
+    pub(crate) fn write(&mut self) {
+        self.dirty = false;
+        let written_bytes = self.output.len();
+        while !self.output.is_empty() {
+            let polled = Pin::new(&mut self.stream).poll_write(&mut Context::from_waker(&self.waker), &self.output);
+            match polled {
+                Poll::Pending => return,
+                Poll::Ready(Ok(0)) => return self.give_up(DownReason::Error),
+                Poll::Ready(Ok(written)) => self.output.advance(written),
+                Poll::Ready(Err(error)) => return self.give_up(reason(&error)),
+            }
+        }
+        if written_bytes > KEEP_BYTES {
+            self.output = BytesMut::new();
+        }
+    }
+
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.input.len() + self.output.len()
+    }
+
+    /// Output is lost from here on, but input that has arrived is not.
+    fn give_up(&mut self, why: DownReason) {
+        self.broken = Some(why);
+        self.output = BytesMut::new();
+        self.ring();
+    }
+
+    fn cut(&mut self, take: &mut impl FnMut(Bytes)) -> Result<(), DownReason> {
+        loop {
+            match FrameCodec::authenticated().decode(&mut self.input) {
+                Ok(Some(frame)) => take(frame),
+                Ok(None) => break,
+                Err(_) => return Err(DownReason::Protocol),
+            }
+        }
+        // Frames share the buffer's memory, so an empty buffer may still keep a large block alive.
+        if self.input.is_empty() {
+            self.input = BytesMut::new();
+        }
+        Ok(())
+    }
+}
+
+/// A reset is what the death of a process with unread input looks like, so it counts as a close by the far side.
+fn reason(error: &io::Error) -> DownReason {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
+            DownReason::Remote
+        }
+        _ => DownReason::Error,
+    }
+}

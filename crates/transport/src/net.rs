@@ -1,0 +1,294 @@
+//! The object that owns every authenticated connection of a process.
+
+mod arrivals;
+mod traffic;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use crate::accept::{self, Arrival, Context};
+use crate::dial;
+use crate::event::{ClientId, Event, EventQueue};
+use crate::frame::HANDSHAKE_FRAME_MAX_BYTES;
+use crate::handshake::{Identity, Incarnation, PeerId};
+use crate::link::{Link, Owner};
+use crate::loglimit::LogLimit;
+use crate::peer::{Backoff, Peer};
+use crate::ready::ReadySet;
+use crate::settings::Settings;
+
+pub use crate::peer::Counters;
+
+/// Shared by all links; one socket read takes at most this much.
+const SCRATCH_BYTES: usize = 64 << 10;
+/// Finished handshakes that wait for the loop; more wait in their tasks.
+const ARRIVALS_MAX: usize = 64;
+/// Handshakes taken per turn, so that a crowd at the door does not silence the peers inside.
+const ARRIVALS_PER_TURN: usize = 16;
+/// Payload read per turn before the owner gets its events; bounds memory whatever all the links send at once.
+const TURN_BYTES: usize = 1 << 20;
+
+/// Every connection of this process: peers, clients, and the dials and handshakes that lead to them.
+///
+/// One task owns it: handle the events it yields, [`send`](Net::send) what follows from them, [`flush`](Net::flush),
+/// and wait for the next [`event`](Net::event).
+pub struct Net {
+    context: Arc<Context>,
+    settings: Settings,
+    local_address: SocketAddr,
+    listener: AbortHandle,
+    peers: BTreeMap<PeerId, Peer>,
+    /// Peers' and clients' links, by a key that is never reused.
+    links: HashMap<u64, Link>,
+    next_key: u64,
+    clients: usize,
+    /// Bytes buffered for all clients together.
+    clients_bytes: usize,
+    ready: Arc<ReadySet>,
+    /// Links to look at, in the order in which they became ready.
+    turn: VecDeque<u64>,
+    /// Links with output that no write has been tried for.
+    dirty: Vec<u64>,
+    arrivals: mpsc::Receiver<Arrival>,
+    arrivals_in: mpsc::Sender<Arrival>,
+    events: EventQueue,
+    scratch: Box<[u8]>,
+}
+
+impl Net {
+    /// Listens on a socket that is already bound. Must be called inside a tokio runtime.
+    pub fn start(settings: Settings, listener: StdListener) -> io::Result<Self> {
+        let runtime = Handle::try_current().map_err(io::Error::other)?;
+        let context = Arc::new(context(&settings));
+        check_size(&context.identity)?;
+        listener.set_nonblocking(true)?;
+        let local_address = listener.local_addr()?;
+        let listener = TcpListener::from_std(listener)?;
+        let seed = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
+        let (arrivals_in, arrivals) = mpsc::channel(ARRIVALS_MAX);
+        let listening = runtime.spawn(accept::listen(listener, Arc::clone(&context), arrivals_in.clone()));
+        let backoff = |id: PeerId| Backoff::new(settings.backoff_min, settings.backoff_max, seed ^ u64::from(id));
+        let others = settings.peers.iter().filter(|(id, _)| *id != settings.id);
+        Ok(Self {
+            peers: others.map(|(id, address)| (*id, Peer::new(address.clone(), backoff(*id)))).collect(),
+            context,
+            local_address,
+            listener: listening.abort_handle(),
+            links: HashMap::new(),
+            next_key: 0,
+            clients: 0,
+            clients_bytes: 0,
+            ready: Arc::default(),
+            turn: VecDeque::new(),
+            dirty: Vec::new(),
+            arrivals,
+            arrivals_in,
+            events: EventQueue::default(),
+            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            settings,
+        })
+    }
+
+    /// Keeps a connection to exactly these peers by dialling, for as long as it takes. Other peers may still connect,
+    /// and a connection that exists is not closed. Ids that are not configured are ignored.
+    pub fn want(&mut self, peers: &[PeerId]) {
+        for (id, peer) in &mut self.peers {
+            peer.wanted = peers.contains(id);
+            if !peer.wanted {
+                peer.dial = None;
+            }
+        }
+        let idle = |peer: &Peer| peer.wanted && peer.link.is_none() && peer.dial.is_none();
+        let to_dial: Vec<PeerId> = self.peers.iter().filter(|(_, peer)| idle(peer)).map(|(id, _)| *id).collect();
+        for id in to_dial {
+            self.dial_now(id);
+        }
+    }
+
+    /// Dials a wanted peer now instead of after its pause. An attempt that is already under way goes on.
+    pub fn hurry(&mut self, peer: PeerId) {
+        let Some(state) = self.peers.get_mut(&peer) else { return };
+        state.backoff.reset();
+        let under_way = state.dial.as_ref().is_some_and(|dial| !dial.stage.is_waiting());
+        if state.wanted && state.link.is_none() && !under_way {
+            self.dial_now(peer);
+        }
+    }
+
+    /// Queues a frame. False if the peer is not connected (any more): a frame that overfills the peer's queue ends its
+    /// connection, which is reported as `Down`. A payload above [`FRAME_MAX_BYTES`](crate::FRAME_MAX_BYTES) is never
+    /// sent.
+    pub fn send(&mut self, peer: PeerId, payload: &[u8]) -> bool {
+        let Some(state) = self.peers.get_mut(&peer) else { return false };
+        let Some(key) = state.link else { return false };
+        let sent = self.push(key, payload, self.settings.queue_bytes);
+        if sent && let Some(state) = self.peers.get_mut(&peer) {
+            state.counters.frames_out += 1;
+            state.counters.bytes_out += payload.len() as u64;
+        }
+        sent
+    }
+
+    /// Closes a peer's connection without a `Down`; what is queued about it, frames included, is forgotten. A wanted
+    /// peer is dialled again.
+    pub fn close(&mut self, peer: PeerId) {
+        if let Some(key) = self.peers.get(&peer).and_then(|state| state.link) {
+            self.end(key, None);
+        }
+        // Even without a link: a `Down` may still be queued, and its owner has just declared the peer down itself.
+        self.events.forget_peer(peer);
+    }
+
+    /// Queues a frame for a client. False if it is gone, or is cut off because it does not read.
+    pub fn reply(&mut self, client: ClientId, payload: &[u8]) -> bool {
+        self.is_client(client) && self.push(client.0, payload, self.settings.client_queue_bytes)
+    }
+
+    /// Closes a client's connection after one attempt to write what is queued, without a `ClientGone`.
+    pub fn close_client(&mut self, client: ClientId) {
+        if self.is_client(client) {
+            if let Some(link) = self.links.get_mut(&client.0) {
+                link.write();
+            }
+            self.end(client.0, None);
+        }
+        self.events.forget_client(client);
+    }
+
+    /// Writes what is queued, with one system call per link that has anything. What a socket does not take is written
+    /// when it does.
+    pub fn flush(&mut self) {
+        for key in std::mem::take(&mut self.dirty) {
+            if let Some(link) = self.links.get_mut(&key) {
+                link.write();
+            }
+            self.recount(key);
+        }
+    }
+
+    /// The next report. Cancel-safe: nothing is lost if the future is dropped. Output is flushed before it waits.
+    pub async fn event(&mut self) -> Event {
+        poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    /// See [`event`](Net::event).
+    pub fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
+        if self.events.is_empty() {
+            self.flush();
+            self.ready.watch(cx.waker());
+            self.take_turn();
+            self.take_arrivals(cx);
+        }
+        if let Some(event) = self.events.pop() {
+            return Poll::Ready(event);
+        }
+        if !self.turn.is_empty() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    pub fn is_connected(&self, peer: PeerId) -> bool {
+        self.link_of(peer).is_some()
+    }
+
+    /// The far end of a peer's connection.
+    pub fn peer_address(&self, peer: PeerId) -> Option<SocketAddr> {
+        self.link_of(peer).map(|link| link.address)
+    }
+
+    /// Which run of the peer is connected.
+    pub fn peer_incarnation(&self, peer: PeerId) -> Option<Incarnation> {
+        match self.link_of(peer)?.owner {
+            Owner::Peer { incarnation, .. } => Some(incarnation),
+            Owner::Client => None,
+        }
+    }
+
+    /// Traffic with a configured peer.
+    pub fn counters(&self, peer: PeerId) -> Option<Counters> {
+        self.peers.get(&peer).map(|state| state.counters)
+    }
+
+    /// Authenticated clients right now.
+    pub fn clients(&self) -> usize {
+        self.clients
+    }
+
+    /// Where a client's connection comes from.
+    pub fn client_address(&self, client: ClientId) -> Option<SocketAddr> {
+        self.links.get(&client.0).filter(|link| link.owner == Owner::Client).map(|link| link.address)
+    }
+
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_address
+    }
+
+    fn link_of(&self, peer: PeerId) -> Option<&Link> {
+        self.links.get(&self.peers.get(&peer)?.link?)
+    }
+
+    fn is_client(&self, client: ClientId) -> bool {
+        self.client_address(client).is_some()
+    }
+}
+
+fn context(settings: &Settings) -> Context {
+    Context {
+        identity: Identity {
+            cluster: settings.cluster.clone(),
+            id: settings.id,
+            incarnation: settings.incarnation,
+            facts: settings.facts.clone(),
+            secret: settings.secret.clone(),
+        },
+        known: settings.peers.iter().map(|(id, _)| *id).filter(|id| *id != settings.id).collect(),
+        handshake_deadline: settings.handshake_deadline,
+        unauthenticated_max: settings.unauthenticated_max,
+        log_limit: LogLimit::default(),
+    }
+}
+
+/// An identity that does not fit into a handshake frame could never connect; better said at the start.
+fn check_size(identity: &Identity) -> io::Result<()> {
+    let hello = dial::hello(identity, PeerId::MAX, u64::MAX, [0; 32]).to_bytes().map_err(io::Error::other)?;
+    // The acceptor's frame adds its proof and a few lengths.
+    if hello.len() + 64 > HANDSHAKE_FRAME_MAX_BYTES {
+        let why = format!(
+            "cluster name and facts take {} bytes; a handshake carries {HANDSHAKE_FRAME_MAX_BYTES}",
+            hello.len()
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    Ok(())
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        // Ends the listener and every handshake in it; dials end with their peers.
+        self.listener.abort();
+    }
+}
+
+impl fmt::Debug for Net {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let connected: Vec<&PeerId> =
+            self.peers.iter().filter(|(_, peer)| peer.link.is_some()).map(|(id, _)| id).collect();
+        f.debug_struct("Net")
+            .field("id", &self.settings.id)
+            .field("local_address", &self.local_address)
+            .field("connected", &connected)
+            .field("clients", &self.clients)
+            .finish_non_exhaustive()
+    }
+}

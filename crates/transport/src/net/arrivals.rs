@@ -1,0 +1,176 @@
+//! Finished handshakes become links; unfinished ones become the next dial.
+
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+use super::{ARRIVALS_PER_TURN, Net};
+use crate::accept::{Accepted, Arrival, Guest};
+use crate::admit::{Admission, Claim, Standing, admit};
+use crate::codec;
+use crate::dial::{Connected, Dial, DialError, Running, Stage};
+use crate::event::{ClientId, DownReason, Event};
+use crate::handshake::{PeerId, Refusal, RefuseCode, Verdict};
+use crate::link::{Link, Owner};
+use crate::net::traffic::READS_TO_DRAIN;
+
+impl Net {
+    pub(super) fn take_arrivals(&mut self, cx: &mut TaskContext<'_>) {
+        for _ in 0..ARRIVALS_PER_TURN {
+            match self.arrivals.poll_recv(cx) {
+                Poll::Ready(Some(Arrival::Dialled { peer, attempt, result })) => self.dialled(peer, attempt, result),
+                Poll::Ready(Some(Arrival::Accepted(accepted))) => self.accepted(accepted),
+                Poll::Ready(None) | Poll::Pending => return,
+            }
+        }
+        // There may be more, and nobody else would say so.
+        cx.waker().wake_by_ref();
+    }
+
+    /// Dials after the peer's next pause, if it is wanted and not connected.
+    pub(super) fn redial(&mut self, id: PeerId) {
+        if let Some(peer) = self.peers.get_mut(&id)
+            && peer.wanted
+        {
+            let pause = peer.backoff.pause();
+            self.dial(id, pause);
+        }
+    }
+
+    pub(super) fn dial_now(&mut self, id: PeerId) {
+        self.dial(id, Duration::ZERO);
+    }
+
+    fn dial(&mut self, id: PeerId, delay: Duration) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        peer.dials += 1;
+        let attempt = peer.dials;
+        let connect_timeout = self.settings.dial_timeout;
+        let dial = Dial { peer: id, address: peer.address.clone(), attempt, delay, connect_timeout };
+        let stage = Arc::new(Stage::default());
+        let (context, arrivals) = (Arc::clone(&self.context), self.arrivals_in.clone());
+        let task = tokio::spawn({
+            let stage = Arc::clone(&stage);
+            async move {
+                let result = dial.run(&context, &stage).await;
+                // Nobody receives it once the process shuts down, and then nobody misses it.
+                let _ = arrivals.send(Arrival::Dialled { peer: id, attempt, result }).await;
+            }
+        });
+        peer.dial = Some(Running { attempt, stage, task: task.abort_handle() });
+    }
+
+    fn dialled(&mut self, id: PeerId, attempt: u64, result: Result<Connected, DialError>) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        // A dial that was given up may have finished before it noticed; its connection closes here.
+        if peer.dial.as_ref().is_none_or(|dial| dial.attempt != attempt) {
+            return;
+        }
+        peer.dial = None;
+        match result {
+            Ok(Connected { parts, address, incarnation, floor }) => {
+                let key = self.fresh_key();
+                let owner = Owner::Peer { id, incarnation, floor };
+                self.install(key, Link::new(owner, address, parts, self.ready.bell(key)));
+                return;
+            }
+            Err(DialError::Unreachable(why)) => self.events.push(Event::Unreachable { peer: id, why }),
+            Err(DialError::Refused(Refusal { code: RefuseCode::AlreadyConnected, .. })) => peer.backoff.reset(),
+            Err(DialError::Refused(Refusal { code, text })) => {
+                self.events.push(Event::Refused { peer: id, code, text });
+            }
+            Err(DialError::Cancelled) => {}
+        }
+        self.redial(id);
+    }
+
+    fn accepted(&mut self, accepted: Accepted) {
+        match accepted.guest {
+            Guest::Client => self.accepted_client(accepted),
+            Guest::Peer(claim) => self.accepted_peer(claim, accepted),
+        }
+    }
+
+    fn accepted_client(&mut self, Accepted { parts, address, refuse, .. }: Accepted) {
+        if self.clients >= self.settings.clients_max {
+            let text = format!("n{} serves {} clients and takes no more", self.settings.id, self.clients);
+            // If the task is gone its connection was cut at the cap, and closes here.
+            let _ = refuse.send((parts.0, Refusal::new(RefuseCode::Busy, text)));
+            return;
+        }
+        let key = self.fresh_key();
+        let link = Link::new(Owner::Client, address, parts, self.ready.bell(key));
+        self.welcome(key, link, 0);
+    }
+
+    fn accepted_peer(&mut self, claim: Claim, Accepted { parts, address, refuse, .. }: Accepted) {
+        // What is left in the old connection comes first, above all its end: a process that was restarted closed its
+        // old connection before it opened this one.
+        if let Some(old) = self.peers.get(&claim.id).and_then(|peer| peer.link) {
+            self.serve(old, READS_TO_DRAIN);
+        }
+        match self.decide(&claim) {
+            Admission::Refuse(refusal) => {
+                let _: Result<(), (TcpStream, Refusal)> = refuse.send((parts.0, refusal));
+                return;
+            }
+            Admission::Keep => {}
+            Admission::Replace => {
+                if let Some(old) = self.peers.get(&claim.id).and_then(|peer| peer.link) {
+                    self.end(old, Some(DownReason::Replaced));
+                }
+            }
+        }
+        let Some(peer) = self.peers.get_mut(&claim.id) else { return };
+        peer.dial = None;
+        let own_dials = peer.dials;
+        let key = self.fresh_key();
+        let owner = Owner::Peer { id: claim.id, incarnation: claim.incarnation, floor: claim.attempt };
+        self.welcome(key, Link::new(owner, address, parts, self.ready.bell(key)), own_dials);
+    }
+
+    fn decide(&self, claim: &Claim) -> Admission {
+        let standing = self.link_of(claim.id).and_then(|link| match link.owner {
+            Owner::Peer { incarnation, floor, .. } => Some(Standing { incarnation, floor, address: link.address }),
+            Owner::Client => None,
+        });
+        let dial = self.peers.get(&claim.id).and_then(|peer| peer.dial.as_ref());
+        admit(self.settings.id, claim, standing.as_ref(), || dial.is_none_or(|dial| dial.stage.cancel()))
+    }
+
+    /// Tells the dialler that its connection is kept, and keeps it.
+    fn welcome(&mut self, key: u64, mut link: Link, floor: u64) {
+        let Ok(welcome) = codec::to_vec(&Verdict::Welcome { floor }) else { return };
+        if link.push(&welcome).is_ok() {
+            link.write();
+            self.install(key, link);
+        }
+    }
+
+    fn install(&mut self, key: u64, link: Link) {
+        match link.owner {
+            Owner::Client => {
+                self.clients += 1;
+                self.events.push(Event::ClientUp { client: ClientId(key) });
+            }
+            Owner::Peer { id, incarnation, .. } => {
+                if let Some(peer) = self.peers.get_mut(&id) {
+                    peer.link = Some(key);
+                    peer.counters.connections += 1;
+                    peer.backoff.reset();
+                }
+                self.events.push(Event::Up { peer: id, incarnation });
+            }
+        }
+        // Its first turn hands out frames that came with the handshake and arms its waker.
+        link.ring();
+        self.links.insert(key, link);
+    }
+
+    fn fresh_key(&mut self) -> u64 {
+        self.next_key += 1;
+        self.next_key
+    }
+}

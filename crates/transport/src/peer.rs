@@ -1,0 +1,101 @@
+//! What is remembered about one configured peer, connected or not.
+
+use std::time::Duration;
+
+use crate::dial::Running;
+
+/// Traffic with one peer since the start, over all connections.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counters {
+    pub frames_in: u64,
+    pub frames_out: u64,
+    /// Payload bytes, without length prefixes.
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    /// How often a connection with it was made.
+    pub connections: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: String,
+    /// Whether a connection is to be kept by dialling.
+    pub(crate) wanted: bool,
+    /// The key of its connection.
+    pub(crate) link: Option<u64>,
+    pub(crate) dial: Option<Running>,
+    /// Dials begun so far; see [`mod@crate::admit`].
+    pub(crate) dials: u64,
+    pub(crate) backoff: Backoff,
+    pub(crate) counters: Counters,
+}
+
+impl Peer {
+    pub(crate) fn new(address: String, backoff: Backoff) -> Self {
+        Self { address, wanted: false, link: None, dial: None, dials: 0, backoff, counters: Counters::default() }
+    }
+}
+
+/// Growing pauses between dials.
+#[derive(Clone, Debug)]
+pub(crate) struct Backoff {
+    min: Duration,
+    max: Duration,
+    next: Duration,
+    dice: u64,
+}
+
+impl Backoff {
+    pub(crate) fn new(min: Duration, max: Duration, seed: u64) -> Self {
+        Self { min, max: max.max(min), next: min, dice: seed }
+    }
+
+    /// The next pause: between half and the whole of a bound that doubles each time. Members that lost the same peer
+    /// in the same moment spread out.
+    pub(crate) fn pause(&mut self) -> Duration {
+        let bound = self.next;
+        self.next = (bound * 2).min(self.max);
+        let sixteenths = (self.roll() % 9) as u32 + 8;
+        bound / 16 * sixteenths
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.next = self.min;
+    }
+
+    /// A Weyl sequence with a finalising mix: spread is all that is asked of it.
+    fn roll(&mut self) -> u64 {
+        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.dice ^ (self.dice >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_the_maximum_and_start_over() {
+        let (min, max) = (Duration::from_millis(20), Duration::from_secs(1));
+        let mut backoff = Backoff::new(min, max, 7);
+        let mut bound = min;
+        for _ in 0..12 {
+            let pause = backoff.pause();
+            assert!(pause >= bound / 2 && pause <= bound, "{pause:?} of {bound:?}");
+            bound = (bound * 2).min(max);
+        }
+        assert_eq!(bound, max);
+        backoff.reset();
+        assert!(backoff.pause() <= min);
+    }
+
+    #[test]
+    fn pauses_differ_between_seeds() {
+        let pauses = |seed| {
+            let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1), seed);
+            (0..8).map(|_| backoff.pause()).collect::<Vec<_>>()
+        };
+        assert_ne!(pauses(1), pauses(2));
+    }
+}

@@ -1,0 +1,116 @@
+//! Who is not let in, and what both sides are told.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{incarnation, listener, members, members_with, next, secret, settings};
+use transport::{ClientSettings, ConnectError, Event, Net, RefuseCode, Secret, Settings, connect_client};
+
+/// Member 1 dials member 2, whose settings differ; the refusal as member 1 sees it.
+async fn refused(change_one: impl Fn(&mut Settings), change_two: impl Fn(&mut Settings)) -> (RefuseCode, String) {
+    let [mut one, mut two] =
+        members_with::<2>(|settings| if settings.id == 1 { change_one(settings) } else { change_two(settings) });
+    one.want(&[2]);
+    let (who, event) = next(&mut [&mut one, &mut two]).await;
+    assert_eq!(who, 0, "only the dialler has an event: {event:?}");
+    match event {
+        Event::Refused { peer: 2, code, text } => (code, text),
+        other => panic!("unexpected {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn another_cluster_is_refused_with_both_names() {
+    let (code, text) = refused(|settings| settings.cluster = "south".to_owned(), |_| {}).await;
+    assert_eq!(code, RefuseCode::Cluster);
+    assert!(text.contains("\"south\"") && text.contains("\"test\""), "{text}");
+}
+
+#[tokio::test]
+async fn differing_facts_are_refused_with_both_values() {
+    let fact = |value: &str| vec![("algorithm".to_owned(), value.to_owned())];
+    let (code, text) =
+        refused(|settings| settings.facts = fact("bully"), |settings| settings.facts = fact("franklin")).await;
+    assert_eq!(code, RefuseCode::Facts);
+    assert_eq!(text, r#"algorithm: n2 has "franklin", n1 has "bully""#);
+}
+
+#[tokio::test]
+async fn secrets_must_be_the_same_on_both_sides() {
+    const GOOD: &str = "sixteen bytes or more";
+    const BAD: &str = "sixteen bytes or less";
+    for (one, two, part) in [
+        (secret(GOOD), secret(BAD), "wrong secret"),
+        (None, secret(GOOD), "requires a secret"),
+        (secret(GOOD), None, "has no secret"),
+    ] {
+        let (code, text) =
+            refused(|settings| settings.secret.clone_from(&one), |settings| settings.secret.clone_from(&two)).await;
+        assert_eq!(code, RefuseCode::Secret);
+        assert!(text.contains(part) && !text.contains(GOOD) && !text.contains(BAD), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn the_same_secret_connects() {
+    let [mut one, mut two] = members_with::<2>(|settings| settings.secret = secret("sixteen bytes or more"));
+    common::connect(&mut one, 1, &mut two, 2).await;
+}
+
+#[tokio::test]
+async fn an_id_outside_the_peer_list_is_refused() {
+    let (code, text) = refused(|_| {}, |settings| settings.peers.retain(|(id, _)| *id != 1)).await;
+    assert_eq!(code, RefuseCode::Unknown);
+    assert!(text.contains("n1") && text.contains("n2"), "{text}");
+}
+
+#[tokio::test]
+async fn an_address_that_belongs_to_another_member_is_refused() {
+    let [mut two, mut three] = members::<2>();
+    let (own, address) = listener();
+    // Member 5 believes that member 4 lives where member 1 does.
+    let peers = vec![(4, two.local_addr().to_string()), (5, address)];
+    let mut five = Net::start(Settings::new("test", 5, incarnation(1), peers), own).unwrap();
+    five.want(&[4]);
+    let (_, event) = next(&mut [&mut two, &mut three, &mut five]).await;
+    let Event::Refused { peer: 4, code: RefuseCode::WrongNode, text } = event else { panic!("{event:?}") };
+    assert!(text.contains("n4") && text.contains("n1"), "{text}");
+}
+
+#[tokio::test]
+async fn an_identity_too_large_for_a_handshake_is_refused_at_the_start() {
+    let (own, address) = listener();
+    let mut large = settings(1, &[address]);
+    large.facts = vec![("members".to_owned(), "x".repeat(5000))];
+    assert_eq!(Net::start(large, own).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+}
+
+async fn client_outcome(server: Option<Secret>, client: Option<Secret>, cluster: &str) -> Result<u32, ConnectError> {
+    let [mut net] = members_with::<1>(|settings| settings.secret.clone_from(&server));
+    let address = net.local_addr().to_string();
+    let settings = ClientSettings { cluster: cluster.to_owned(), secret: client, deadline: Duration::from_secs(10) };
+    let connecting = connect_client(&address, &settings);
+    tokio::select! {
+        result = connecting => result.map(|connection| connection.member_id()),
+        () = async { loop { net.event().await; } } => unreachable!(),
+    }
+}
+
+#[tokio::test]
+async fn clients_prove_themselves_like_peers() {
+    let good = || secret("sixteen bytes or more");
+    assert_eq!(client_outcome(None, None, "test").await.unwrap(), 1);
+    assert_eq!(client_outcome(good(), good(), "test").await.unwrap(), 1);
+    for (server, client, cluster, expected) in [
+        (good(), secret("sixteen other bytes"), "test", RefuseCode::Secret),
+        (good(), None, "test", RefuseCode::Secret),
+        (None, good(), "test", RefuseCode::Secret),
+        (None, None, "other", RefuseCode::Cluster),
+    ] {
+        match client_outcome(server, client, cluster).await {
+            Err(ConnectError::Refused { code, text }) => assert_eq!(code, expected, "{text}"),
+            other => panic!("unexpected {other:?}"),
+        }
+    }
+}
