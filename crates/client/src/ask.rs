@@ -26,9 +26,8 @@ pub async fn ask_all(endpoints: &[Endpoint], settings: &ClientSettings, member_t
     for (at, endpoint) in endpoints.iter().cloned().enumerate() {
         let settings = settings.clone();
         asked.spawn(async move {
-            let result = within(member_timeout, async {
-                Client::connect(&endpoint.address, &settings).await?.status().await
-            });
+            let result =
+                within(member_timeout, async { Client::connect(&endpoint.address, &settings).await?.status().await });
             (at, Answer { result: result.await, endpoint })
         });
     }

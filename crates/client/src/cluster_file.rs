@@ -48,8 +48,8 @@ impl ClusterFile {
         let document: Document = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
         let mut ids: Vec<u32> = document.peers.iter().map(|peer| peer.id).collect();
         ids.sort_unstable();
-        if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(invalid(format!("two [[peers]] have the id {}", pair[0])));
+        if let Some([twice, ..]) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(invalid(format!("two [[peers]] have the id {twice}")));
         }
         let cluster = document.cluster;
         let directory = path.parent().unwrap_or(Path::new(""));

@@ -131,7 +131,11 @@ mod tests {
     fn agreed_needs_everybody_reachable_and_the_leaders_own_claim() {
         let all = [view(1, 3, 7), view(2, 3, 7), view(3, 3, 7)];
         assert_eq!(Verdict::of(&all, 1), Verdict::Agreed { leader: 3, epoch: 7 });
-        assert_eq!(Verdict::of(&all[1..], 1), Verdict::Agreed { leader: 3, epoch: 7 }, "unreachable is no disagreement");
+        assert_eq!(
+            Verdict::of(&all[1..], 1),
+            Verdict::Agreed { leader: 3, epoch: 7 },
+            "unreachable is no disagreement"
+        );
         assert_eq!(Verdict::of(&all[..2], 1), Verdict::Electing, "the leader does not answer");
         let mut unclaimed = all;
         unclaimed[2].leads = false;

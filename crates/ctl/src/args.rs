@@ -24,19 +24,19 @@ use crate::output::{ColorChoice, Format};
 Exit codes: 0 ok, 1 failed or \"no\", 2 usage or bad config, 3 nobody reachable, 4 no leader or members
 disagree, 5 wait timed out, 7 invariant violated, 8 refused (no or wrong secret)."
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(flatten)]
-    pub globals: Globals,
+    pub(crate) globals: Globals,
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
-pub struct Globals {
+pub(crate) struct Globals {
     /// The cluster's config: its name, members and secret [default: .conclave/cluster.toml, from here upward]
     #[arg(long, global = true, value_name = "FILE", env = "CONCLAVE_CONFIG", hide_env_values = true)]
-    pub config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
 
     /// Where to ask, instead of the members' addresses in the config
     #[arg(
@@ -47,35 +47,35 @@ pub struct Globals {
         value_delimiter = ',',
         hide_env_values = true
     )]
-    pub endpoints: Vec<String>,
+    pub(crate) endpoints: Vec<String>,
 
     /// The cluster's name, where there is no config
     #[arg(long, global = true, value_name = "NAME")]
-    pub cluster: Option<String>,
+    pub(crate) cluster: Option<String>,
 
     /// The cluster's secret, instead of the file that the config names
     #[arg(long, global = true, value_name = "FILE")]
-    pub secret_file: Option<PathBuf>,
+    pub(crate) secret_file: Option<PathBuf>,
 
     /// Tables for people, or JSON: one object per line
     #[arg(short = 'o', long = "output", global = true, value_name = "FORMAT", value_enum, default_value_t)]
-    pub output: Format,
+    pub(crate) output: Format,
 
     /// How long the whole command may take
     #[arg(long, global = true, value_name = "TIME", value_parser = client::parse_duration, default_value = "5s")]
-    pub timeout: Duration,
+    pub(crate) timeout: Duration,
 
     /// A member that has not answered by then is unreachable; all are asked at the same time
     #[arg(long, global = true, value_name = "TIME", value_parser = client::parse_duration, default_value = "300ms")]
-    pub member_timeout: Duration,
+    pub(crate) member_timeout: Duration,
 
     /// Colours; `auto` also heeds NO_COLOR
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
-    pub color: ColorChoice,
+    pub(crate) color: ColorChoice,
 }
 
 #[derive(Subcommand, Debug)]
-pub enum Command {
+pub(crate) enum Command {
     Leader(leader::Args),
     Status(status::Args),
     Watch(watch::Args),

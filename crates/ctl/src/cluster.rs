@@ -20,10 +20,10 @@ use client::{ClientSettings, Endpoint, Observer, Secret};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
-pub use layout::{hex_secret, write_secret};
-pub use plan::Plan;
 pub(crate) use layout::config_text;
+pub use layout::{hex_secret, write_secret};
 pub(crate) use plan::NODES_MAX;
+pub use plan::Plan;
 pub(crate) use ports::anywhere as ports_anywhere;
 pub use ports::free_ports;
 pub use scratch::Scratch;
@@ -58,8 +58,11 @@ impl Cluster {
     pub fn prepare(plan: &Plan, directory: &Path, ports: &[u16], binary: PathBuf) -> Result<Self> {
         let addresses: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let secret = layout::write(plan, directory, &addresses)?;
-        let settings =
-            ClientSettings { cluster: plan.name.clone(), secret: Some(Secret::from_bytes(&secret)?), deadline: CONNECT };
+        let settings = ClientSettings {
+            cluster: plan.name.clone(),
+            secret: Some(Secret::from_bytes(&secret)?),
+            deadline: CONNECT,
+        };
         let members = (1..).zip(addresses).map(|(id, address)| Member { id, address, child: None });
         // Absolute, so that printed commands work anywhere.
         let directory = directory.canonicalize().with_context(|| format!("cannot use {}", directory.display()))?;
@@ -120,8 +123,7 @@ impl Cluster {
             bail!("member {id} is running already");
         }
         let child = command.spawn();
-        self.member_mut(id)?.child =
-            Some(child.with_context(|| format!("cannot start {}", self.binary.display()))?);
+        self.member_mut(id)?.child = Some(child.with_context(|| format!("cannot start {}", self.binary.display()))?);
         Ok(())
     }
 
@@ -179,7 +181,8 @@ impl Cluster {
             for member in &mut self.members {
                 let Some(child) = &mut member.child else { continue };
                 // `wait` keeps its state in the child, so a future per poll loses nothing.
-                if let Poll::Ready(Ok(status)) = pin!(child.wait()).poll(context) {
+                let ended = pin!(child.wait()).poll(context);
+                if let Poll::Ready(Ok(status)) = ended {
                     member.child = None;
                     return Poll::Ready((member.id, status));
                 }

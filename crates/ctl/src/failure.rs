@@ -7,7 +7,7 @@ use std::process::ExitCode;
 /// The exit codes of the contract. 0 is success.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// It failed, or the answer is "no".
     Failed = 1,
     /// Wrong usage or a bad config.
@@ -25,8 +25,8 @@ pub enum Exit {
 }
 
 #[derive(Debug)]
-pub struct Failure {
-    pub exit: Exit,
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
     what: String,
     why: Option<String>,
     next: Option<String>,
@@ -35,34 +35,34 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
+    pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
         Failure { exit, what: what.into(), why: None, next: None, quiet: false }
     }
 
-    pub fn usage(what: impl Into<String>) -> Self {
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
         Failure::new(Exit::Usage, what)
     }
 
     /// For commands whose output already shows what is wrong.
-    pub fn silent(exit: Exit) -> Self {
+    pub(crate) fn silent(exit: Exit) -> Self {
         Failure { quiet: true, ..Failure::new(exit, "") }
     }
 
     #[must_use]
-    pub fn because(mut self, why: impl Into<String>) -> Self {
+    pub(crate) fn because(mut self, why: impl Into<String>) -> Self {
         self.why = Some(why.into());
         self
     }
 
     /// The next command to try.
     #[must_use]
-    pub fn hint(mut self, next: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, next: impl Into<String>) -> Self {
         self.next = Some(next.into());
         self
     }
 
     /// Prints to stderr and gives the code.
-    pub fn report(&self) -> ExitCode {
+    pub(crate) fn report(&self) -> ExitCode {
         if !self.quiet {
             eprintln!("{self}");
         }

@@ -41,7 +41,7 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::StepDown(args) => c::step_down::run(&args, globals, output).await,
         Command::Up(args) => c::up::run(&args, globals, output).await,
         Command::Init(args) => c::init::run(&args, output),
-        Command::Config(args) => c::config::run(&args, output),
+        Command::Config(args) => c::config::run(&args),
         Command::Algorithms(args) => c::algorithms::run(&args, output),
         Command::Bench(args) => c::bench::run(args, globals, output).await,
         Command::Sim(args) => c::sim::run(args, output),

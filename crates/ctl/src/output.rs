@@ -6,14 +6,14 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     #[default]
     Table,
     Json,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub enum ColorChoice {
+pub(crate) enum ColorChoice {
     #[default]
     Auto,
     Always,
@@ -22,14 +22,14 @@ pub enum ColorChoice {
 
 /// How to print, decided once per process.
 #[derive(Clone, Copy, Debug)]
-pub struct Output {
-    pub format: Format,
+pub(crate) struct Output {
+    pub(crate) format: Format,
     color: bool,
     terminal: bool,
 }
 
 impl Output {
-    pub fn new(format: Format, choice: ColorChoice) -> Self {
+    pub(crate) fn new(format: Format, choice: ColorChoice) -> Self {
         let terminal = io::stdout().is_terminal();
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
@@ -41,35 +41,34 @@ impl Output {
         Output { format, color, terminal }
     }
 
-    pub fn is_json(self) -> bool {
+    pub(crate) fn is_json(self) -> bool {
         self.format == Format::Json
     }
 
     /// Is somebody looking at stdout?
-    pub fn is_terminal(self) -> bool {
+    pub(crate) fn is_terminal(self) -> bool {
         self.terminal
     }
 
-    pub fn line(self, text: impl AsRef<str>) -> io::Result<()> {
+    pub(crate) fn line(text: impl AsRef<str>) -> io::Result<()> {
         let mut out = io::stdout().lock();
         writeln!(out, "{}", text.as_ref())?;
         out.flush()
     }
 
-    pub fn json(self, value: &impl Serialize) -> io::Result<()> {
-        self.line(serde_json::to_string(value).map_err(io::Error::other)?)
+    pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
+        Output::line(serde_json::to_string(value).map_err(io::Error::other)?)
     }
 
-    pub fn paint(self, ink: Ink, text: &str) -> String {
+    pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
         if self.color { format!("\x1b[{}m{text}\x1b[0m", ink as u8) } else { text.to_owned() }
     }
 }
 
 /// SGR codes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ink {
+pub(crate) enum Ink {
     Bold = 1,
-    Dim = 2,
     Red = 31,
     Green = 32,
     Yellow = 33,
@@ -77,30 +76,30 @@ pub enum Ink {
 
 /// Columns as wide as their widest cell. A cell is coloured as a whole, after it was padded.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<(String, Option<Ink>)>>,
     right: Vec<bool>,
 }
 
 impl Table {
     /// A heading that begins with `>` aligns its column to the right.
-    pub fn new(headings: &[&str]) -> Self {
+    pub(crate) fn new(headings: &[&str]) -> Self {
         let right = headings.iter().map(|heading| heading.starts_with('>')).collect();
         let header = headings.iter().map(|heading| (heading.trim_start_matches('>').to_owned(), Some(Ink::Bold)));
         Table { rows: vec![header.collect()], right }
     }
 
-    pub fn row(&mut self, cells: impl IntoIterator<Item = (String, Option<Ink>)>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = (String, Option<Ink>)>) {
         let cells: Vec<_> = cells.into_iter().collect();
         debug_assert_eq!(cells.len(), self.right.len());
         self.rows.push(cells);
     }
 
-    pub fn plain(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub(crate) fn plain(&mut self, cells: impl IntoIterator<Item = String>) {
         self.row(cells.into_iter().map(|cell| (cell, None)));
     }
 
-    pub fn render(&self, output: Output) -> String {
+    pub(crate) fn render(&self, output: Output) -> String {
         let width = |column: usize| self.rows.iter().map(|row| row[column].0.chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.right.len()).map(width).collect();
         let mut lines = Vec::with_capacity(self.rows.len());

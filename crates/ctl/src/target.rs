@@ -9,49 +9,48 @@ use crate::args::Globals;
 use crate::failure::{Exit, Failure};
 
 #[derive(Debug)]
-pub struct Target {
-    pub endpoints: Vec<Endpoint>,
-    pub settings: ClientSettings,
-    pub timeout: Duration,
-    pub member_timeout: Duration,
-    pub file: Option<ClusterFile>,
+pub(crate) struct Target {
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) settings: ClientSettings,
+    pub(crate) timeout: Duration,
+    pub(crate) member_timeout: Duration,
+    pub(crate) file: Option<ClusterFile>,
 }
 
 impl Target {
-    pub fn resolve(globals: &Globals) -> Result<Self, Failure> {
+    pub(crate) fn resolve(globals: &Globals) -> Result<Self, Failure> {
         let file = find_file(globals)?;
         let endpoints = endpoints(globals, file.as_ref())?;
         let secret = secret(globals, file.as_ref())?;
         let named = globals.cluster.clone().or_else(|| file.as_ref().map(|file| file.name.clone()));
-        let settings =
-            ClientSettings { cluster: named.unwrap_or_default(), secret, deadline: globals.member_timeout };
+        let settings = ClientSettings { cluster: named.unwrap_or_default(), secret, deadline: globals.member_timeout };
         let Globals { timeout, member_timeout, .. } = *globals;
         Ok(Target { endpoints, settings, timeout, member_timeout, file })
     }
 
-    pub async fn ask_all(&self) -> Vec<Answer> {
+    pub(crate) async fn ask_all(&self) -> Vec<Answer> {
         client::ask_all(&self.endpoints, &self.settings, self.member_timeout.min(self.timeout)).await
     }
 
-    pub fn observer(&self) -> Observer {
+    pub(crate) fn observer(&self) -> Observer {
         Observer::new(self.endpoints.clone(), &self.settings)
     }
 
     /// How many members a leader needs: known from the config, or from what a member says of its safety.
-    pub fn needed(&self, safety: Option<&str>) -> usize {
+    pub(crate) fn needed(&self, safety: Option<&str>) -> usize {
         let configured = self.file.as_ref().map_or(self.endpoints.len(), |file| file.peers.len());
         let safety = safety.or_else(|| self.file.as_ref().and_then(|file| file.safety.as_deref()));
         needed_members(safety, configured)
     }
+}
 
-    /// Could this member be behind an endpoint that did not answer?
-    pub fn may_be(&self, endpoint: &Endpoint, id: u32) -> bool {
-        endpoint.id.is_none_or(|known| known == id)
-    }
+/// Could this member be behind an endpoint that did not answer?
+pub(crate) fn may_be(endpoint: &Endpoint, id: u32) -> bool {
+    endpoint.id.is_none_or(|known| known == id)
 }
 
 /// Nobody answered: says whether that is because nobody is there, or because nobody lets us in.
-pub fn nobody(failures: &[(&Endpoint, &ClientError)]) -> Failure {
+pub(crate) fn nobody(failures: &[(&Endpoint, &ClientError)]) -> Failure {
     if let Some((endpoint, refusal)) = failures.iter().find(|(_, error)| error.is_refusal()) {
         return Failure::new(Exit::Refused, format!("member {endpoint} refused this client"))
             .because(refusal.to_string())
@@ -64,7 +63,7 @@ pub fn nobody(failures: &[(&Endpoint, &ClientError)]) -> Failure {
 }
 
 /// A request to one member failed.
-pub fn request_failed(what: &str, error: &ClientError) -> Failure {
+pub(crate) fn request_failed(what: &str, error: &ClientError) -> Failure {
     let exit = match error {
         error if error.is_refusal() => Exit::Refused,
         ClientError::Failed { code: client::FailCode::NoLeader, .. } => Exit::NoLeader,
@@ -76,9 +75,9 @@ pub fn request_failed(what: &str, error: &ClientError) -> Failure {
 
 fn find_file(globals: &Globals) -> Result<Option<ClusterFile>, Failure> {
     let read = |path: &Path| {
-        ClusterFile::read(path).map(Some).map_err(|error| {
-            Failure::usage(error.to_string()).hint("compare it with `ctl config --example`")
-        })
+        ClusterFile::read(path)
+            .map(Some)
+            .map_err(|error| Failure::usage(error.to_string()).hint("compare it with `ctl config --example`"))
     };
     if let Some(path) = &globals.config {
         return read(path);

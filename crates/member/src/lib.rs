@@ -7,13 +7,18 @@
 //! - `rounds`: opening, joining and ending election attempts.
 //! - `claims`: heartbeats, and whom to believe when they disagree.
 //! - `member`: the machine itself, its timers and the epochs it reserves.
+//! - `synchroniser`: runs synchronous algorithms; `live`: the catalog with them behind it.
 
 mod claims;
 mod contacts;
 mod inner;
+mod live;
 mod member;
 mod rounds;
+mod synchroniser;
 mod types;
 
+pub use live::{MemberVisitor, dispatch};
 pub use member::Member;
+pub use synchroniser::{Frame, Synchronised};
 pub use types::{Beat, Cause, Claim, Command, Envelope, Event, NodeSet, Record, Role, Round, Standing, Timer};

@@ -19,6 +19,7 @@ const MAX_LEAP: u64 = 1 << 40;
 const ABSTAIN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[allow(clippy::struct_excessive_bools)] // independent facts, each with its own timer or rule
 pub struct Member<E: Election> {
     pub(crate) at: usize,
     incarnation: Incarnation,

@@ -132,7 +132,7 @@ impl Daemon {
             stored: stored.map(|record| from_disk(&record)),
             seed: u64::from_le_bytes(seed),
         };
-        let instance = host::start(config.row, setup).map_err(|why| anyhow!(why))?;
+        let instance = host::start(config.row, setup);
         let incarnation = instance.incarnation();
         let peers = config.peers.iter().filter(|peer| peer.id != id).map(|peer| (peer.id.0, peer.address.clone()));
         let incarnation = Incarnation { counter: incarnation.counter, nonce: incarnation.nonce };
@@ -218,7 +218,7 @@ impl Daemon {
                 tracing::debug!(peer, %why, "disconnected");
                 self.instance.peer(NodeId(peer), false);
             }
-            NetEvent::Unreachable { peer, .. } => self.instance.peer(NodeId(peer), false),
+            NetEvent::Unreachable { peer, .. } => self.not_reached(peer),
             NetEvent::Refused { peer, code, text } => self.refused(peer, code, &text)?,
             NetEvent::ClientUp { .. } => {}
             NetEvent::ClientFrame { client, payload } => self.request(client, &payload),
@@ -236,8 +236,15 @@ impl Daemon {
                 bail!("another process with id {} is in the cluster; member {peer} says: {text}", self.id);
             }
         }
-        self.instance.peer(NodeId(peer), false);
+        self.not_reached(peer);
         Ok(())
+    }
+
+    /// A dial failed; meanwhile the peer may have dialled us.
+    fn not_reached(&mut self, peer: u32) {
+        if !self.outside.net.is_connected(peer) {
+            self.instance.peer(NodeId(peer), false);
+        }
     }
 
     fn written(&mut self, Written { ticket, result }: Written) -> anyhow::Result<()> {

@@ -5,10 +5,10 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use algorithms::catalog::{self, Row, Visitor};
-use algorithms::{Ctx, Election, Input, NodeId, Outbox, Protocol, Rounds, Settings, Span, Uid, View};
+use algorithms::catalog::Row;
+use algorithms::{Ctx, Election, Input, NodeId, Outbox, Protocol, Settings, Span, Uid, View};
 use bytes::BytesMut;
-use member::{Command, Envelope, Event, Member, NodeSet, Record, Standing, Timer};
+use member::{Command, Envelope, Event, Member, MemberVisitor, NodeSet, Record, Standing, Timer};
 use transport::codec;
 
 /// What the loop does for an instance.
@@ -48,19 +48,15 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
 }
 
-pub(crate) fn start(row: &'static Row, setup: Setup) -> Result<Box<dyn Instance>, String> {
-    catalog::dispatch(row, setup)
+pub(crate) fn start(row: &'static Row, setup: Setup) -> Box<dyn Instance> {
+    member::dispatch(row, setup)
 }
 
-impl Visitor for Setup {
-    type Output = Result<Box<dyn Instance>, String>;
+impl MemberVisitor for Setup {
+    type Output = Box<dyn Instance>;
 
-    fn election<E: Election>(self, _: &'static Row) -> Self::Output {
-        Ok(Box::new(Host::<E>::start(self)))
-    }
-
-    fn rounds<R: Rounds>(self, row: &'static Row) -> Self::Output {
-        Err(format!("{} runs in the simulator only, so far", row.name))
+    fn visit<E: Election>(self, _: &'static Row) -> Self::Output {
+        Box::new(Host::<E>::start(self))
     }
 }
 

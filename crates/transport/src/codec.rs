@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_few_bytes_cannot_claim_megabytes() {
         for (claimed, limit) in [(40_000, "LimitExceeded"), (30_000, "UnexpectedEnd")] {
-            let mut bytes = vec![2, 0, 1, 252];
+            let mut bytes = vec![1, 1, 252];
             bytes.extend_from_slice(&u32::to_le_bytes(claimed));
             let error = decode::<Sample>(&bytes).unwrap_err();
             assert!(format!("{error:?}").contains(limit), "{error:?}");

@@ -292,3 +292,7 @@ impl fmt::Debug for Net {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "net_tests.rs"]
+mod tests;

@@ -11,7 +11,7 @@
 //! The sources differ in what a node does that is woken by somebody else's PROBE. *Own probe first*: it sends its own
 //! id before it looks at the one in hand, so the count does not depend on who starts. *Substitute* (the paper's
 //! start-up rule): it puts its own id in the place of a worse one and stays silent under a better one; one initiator
-//! then costs at most 3n-1. They are two catalog rows. Both latch on `leader`, not on `participant`: the winner clears
+//! then costs at most 3n-1. They are two catalog rows. Both latch on `decided`, not on `participant`: the winner clears
 //! the flag before the SELECTED lap is over, and a late start there must not elect it twice.
 
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use crate::view::Side;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ChangRoberts<const SUBSTITUTE: bool> {
     participant: bool,
-    leader: Option<Uid>,
+    decided: bool,
 }
 
 pub type OwnProbeFirst = ChangRoberts<false>;
@@ -56,7 +56,7 @@ impl<const SUBSTITUTE: bool> Protocol for ChangRoberts<SUBSTITUTE> {
     type Durable = ();
 
     fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        ChangRoberts { participant: false, leader: None }
+        ChangRoberts { participant: false, decided: false }
     }
 
     #[inline]
@@ -74,7 +74,7 @@ impl<const SUBSTITUTE: bool> Election for ChangRoberts<SUBSTITUTE> {}
 
 impl<const SUBSTITUTE: bool> ChangRoberts<SUBSTITUTE> {
     fn asleep(&self) -> bool {
-        !self.participant && self.leader.is_none()
+        !self.participant && !self.decided
     }
 
     fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
@@ -86,8 +86,8 @@ impl<const SUBSTITUTE: bool> ChangRoberts<SUBSTITUTE> {
 
     fn probe(&mut self, ctx: &Ctx<'_>, k: Uid, out: &mut impl Outbox<Self>) {
         if k == ctx.me {
-            if self.leader.is_none() {
-                self.leader = Some(ctx.me);
+            if !self.decided {
+                self.decided = true;
                 self.participant = false;
                 out.announce(Outcome::Won);
                 out.send(Side::Right, Msg::Selected(ctx.me));
@@ -99,7 +99,7 @@ impl<const SUBSTITUTE: bool> ChangRoberts<SUBSTITUTE> {
             self.join(ctx, out);
         }
         if better {
-            if self.leader.is_none() {
+            if !self.decided {
                 self.participant = true;
             }
             out.forward(Side::Right, Msg::Probe(k));
@@ -107,10 +107,10 @@ impl<const SUBSTITUTE: bool> ChangRoberts<SUBSTITUTE> {
     }
 
     fn selected(&mut self, ctx: &Ctx<'_>, x: Uid, out: &mut impl Outbox<Self>) {
-        if x == ctx.me || self.leader.is_some() {
+        if x == ctx.me || self.decided {
             return;
         }
-        self.leader = Some(x);
+        self.decided = true;
         self.participant = false;
         out.announce(Outcome::Follow(Some(x)));
         out.forward(Side::Right, Msg::Selected(x));

@@ -3,15 +3,13 @@
 use crate::id::{Uid, Wins};
 use crate::view::View;
 
-/// If the lowest id wins its number is the id itself. If the highest does, ids are counted down from it, and it has the
-/// number `first`, the smallest of the published algorithm.
-pub(crate) fn number(members: &[Uid], wins: Wins, of: Uid, first: u32) -> u32 {
-    match wins {
+/// The number of each member. If the lowest id wins it is the id itself. If the highest does, ids are counted down
+/// from it, and it has the number `first`, the smallest of the published algorithm.
+pub(crate) fn numbering(members: &[Uid], wins: Wins, first: u32) -> impl Fn(Uid) -> u32 {
+    let highest = members.iter().map(|m| m.id.0).max().unwrap_or(0);
+    move |of| match wins {
         Wins::Lowest => of.id.0,
-        Wins::Highest => {
-            let highest = members.iter().map(|m| m.id.0).max().unwrap_or(of.id.0);
-            (highest - of.id.0).saturating_add(first)
-        }
+        Wins::Highest => highest.saturating_sub(of.id.0).saturating_add(first),
     }
 }
 
@@ -21,13 +19,13 @@ pub(crate) fn check(view: &View, wins: Wins, first: u32, limit: u32) -> Result<(
     if view.len() > limit as usize + 1 {
         return Err(format!("{} members, but their numbers must not exceed {limit}", view.len()));
     }
+    let number = numbering(view.members(), wins, first);
     for &member in view.members() {
         if member.priority != 0 {
             return Err(format!("member {} has a priority; this algorithm counts with plain ids", member.id));
         }
-        let number = number(view.members(), wins, member, first);
-        if number > limit {
-            return Err(format!("member {} has the number {number}, the limit is {limit}", member.id));
+        if number(member) > limit {
+            return Err(format!("member {} has the number {}, the limit is {limit}", member.id, number(member)));
         }
     }
     Ok(())

@@ -58,7 +58,7 @@ impl Rounds for TimeSlice {
 
     fn new(ctx: &Ctx<'_>) -> Self {
         match check(ctx.view, ctx.wins()) {
-            Ok(()) => TimeSlice::Waiting { number: numbers::number(ctx.view.members(), ctx.wins(), ctx.me, FIRST) },
+            Ok(()) => TimeSlice::Waiting { number: numbers::numbering(ctx.view.members(), ctx.wins(), FIRST)(ctx.me) },
             Err(_) => TimeSlice::Refused,
         }
     }

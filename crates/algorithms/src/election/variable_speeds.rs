@@ -125,7 +125,7 @@ impl VariableSpeeds {
         }
         self.best = Some(id);
         if slow || self.status == Status::Awake {
-            let number = numbers::number(ctx.view.members(), ctx.wins(), id, FIRST);
+            let number = numbers::numbering(ctx.view.members(), ctx.wins(), FIRST)(id);
             self.due = Some(r + (1 << number) - 1);
         } else {
             self.due = None;

@@ -1,4 +1,4 @@
-//! Full meshes: the two forms of Bully.
+//! Full meshes: the two forms of Bully. Here `synchronous` says that timers are long compared to messages.
 
 use super::{Bounds, Case, Expectation, Range};
 
@@ -20,18 +20,17 @@ pub fn bully(case: &Case<'_>) -> Option<Expectation> {
     };
     let m = case.initiators.iter().filter(|&&at| !case.is_dead(at)).map(|&at| case.betters(at)).max()?;
     let asked = m * (m + 1) / 2;
-    let answered = if dead_best { m * (m - 1) / 2 } else { asked };
-    let told = case.n() - 1 - usize::from(dead_best);
-    Some(Expectation {
-        kinds: vec![
-            ("election", Range::exactly(asked)),
-            ("answer", Range::exactly(answered)),
-            ("coordinator", Range::exactly(told)),
-        ],
-        election: Range::exactly(asked + answered),
-        announcement: Range::exactly(told),
-        rounds: None,
-    })
+    let told = ("coordinator", Range::exactly(case.n() - 1 - usize::from(dead_best)));
+    let (asked, answered) = if dead_best {
+        (Range::exactly(asked), Range::exactly(m * (m - 1) / 2))
+    } else if case.initiators.contains(&case.best()) {
+        // The best one wins at once: whom its COORDINATOR reaches before an ELECTION asks nobody any more.
+        let at_once = case.initiators.iter().map(|&at| case.betters(at)).sum();
+        (Range::between(at_once, asked), Range::between(at_once, asked))
+    } else {
+        (Range::exactly(asked), Range::exactly(asked))
+    };
+    Some(Expectation::new(&[("election", asked), ("answer", answered)], Some(told), None))
 }
 
 pub fn bully_1982_bounds(n: usize) -> Bounds {
@@ -41,6 +40,9 @@ pub fn bully_1982_bounds(n: usize) -> Bounds {
 }
 
 /// Calls and replies when the best living node is the only one to start and at most the best of all is dead.
+///
+/// Published for members that are up. One that is still down recovers when it is called, so it asks its betters first:
+/// a fresh cluster costs the upper end.
 pub fn bully_1982(case: &Case<'_>) -> Option<Expectation> {
     let dead_best = match case.dead {
         [] => 0,
@@ -53,15 +55,14 @@ pub fn bully_1982(case: &Case<'_>) -> Option<Expectation> {
     }
     let others = case.n() - 1 - dead_best;
     let each = Range::exactly(others);
-    Some(Expectation {
-        kinds: vec![
-            ("are-you-up", Range::exactly(dead_best)),
-            ("enter-election", each),
-            ("set-coordinator", each),
-            ("new-state", each),
-        ],
-        election: Range::exactly(dead_best + 6 * others),
-        announcement: Range::exactly(0),
-        rounds: None,
-    })
+    // The k-th worse member has k living betters, and the dead one.
+    let recovering = others * (others + 1) / 2;
+    let kinds = [
+        ("are-you-up", Range::between(dead_best, dead_best + recovering + others * dead_best)),
+        ("enter-election", each),
+        ("set-coordinator", each),
+        ("new-state", each),
+        ("reply", Range::between(3 * others, 3 * others + recovering)),
+    ];
+    Some(Expectation::new(&kinds, None, None))
 }

@@ -2,11 +2,13 @@
 
 use super::{Bounds, Case, Expectation, Range};
 use crate::election::{numbers, time_slice, variable_speeds};
+use crate::id::Uid;
 
-/// The small number of a position, or `None` where the algorithm refuses.
-fn number(case: &Case<'_>, at: usize, first: u32, limit: u32) -> Option<u32> {
-    let number = numbers::number(case.ids, case.wins, case.ids[at], first);
-    (number <= limit && case.ids[at].priority == 0).then_some(number)
+/// The small number of each position, or `None` where the algorithm refuses.
+fn numbers(case: &Case<'_>, first: u32, limit: u32) -> Option<Vec<u32>> {
+    let number = numbers::numbering(case.ids, case.wins, first);
+    let fit = |&id: &Uid| Some(number(id)).filter(|&number| number <= limit && id.priority == 0);
+    case.ids.iter().map(fit).collect()
 }
 
 pub fn time_slice_bounds(n: usize) -> Bounds {
@@ -16,12 +18,12 @@ pub fn time_slice_bounds(n: usize) -> Bounds {
 
 /// One token goes round once, after all the phases of smaller numbers have passed in silence.
 pub fn time_slice(case: &Case<'_>) -> Option<Expectation> {
-    let n = case.n();
-    let all = |at| number(case, at, time_slice::FIRST, time_slice::LIMIT);
-    if !case.fault_free() || (0..n).any(|at| all(at).is_none()) {
+    if !case.fault_free() {
         return None;
     }
-    let rounds = n * (all(case.best())? as usize + 1);
+    let n = case.n();
+    let numbers = numbers(case, time_slice::FIRST, time_slice::LIMIT)?;
+    let rounds = n * (numbers[case.best()] as usize + 1);
     let rounds = case.synchronous.then(|| Range::exactly(rounds));
     Some(Expectation::new(&[("token", Range::exactly(n))], None, rounds))
 }
@@ -54,22 +56,22 @@ impl Token {
 /// Exact if all candidates wake at once: from the best on, each token runs until it meets a better candidate or a node
 /// that a better token reaches before it is gone.
 pub fn variable_speeds(case: &Case<'_>) -> Option<Expectation> {
-    let n = case.n();
-    let all = |at| number(case, at, variable_speeds::FIRST, variable_speeds::LIMIT);
-    if !case.fault_free() || (0..n).any(|at| all(at).is_none()) {
+    if !case.fault_free() {
         return None;
     }
+    let n = case.n();
+    let numbers = numbers(case, variable_speeds::FIRST, variable_speeds::LIMIT)?;
     let announcement = Some(("leader", Range::exactly(n)));
     if !case.synchronous {
         return Some(Expectation::new(&[("token", Range::between(n, 4 * n))], announcement, None));
     }
     let mut candidates = case.initiators.to_vec();
-    candidates.sort_by_key(|&at| all(at));
+    candidates.sort_by_key(|&at| numbers[at]);
     let mut tokens: Vec<Token> = Vec::new();
     for at in candidates {
         let hops_to = |other: usize| (other + n - at - 1) % n + 1;
         let fast = case.initiators.iter().map(|&other| hops_to(other)).min()?;
-        let mut token = Token { at, delay: (1 << all(at)?) - 1, fast, reach: n };
+        let mut token = Token { at, delay: (1 << numbers[at]) - 1, fast, reach: n };
         let stopped = |hops: usize| {
             tokens.iter().any(|better| {
                 let there = ((at + hops) % n + n - better.at) % n;

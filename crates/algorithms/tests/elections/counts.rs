@@ -1,1 +1,280 @@
+//! The published figures, literally: least, mean and most over all rings of n members, as exact fractions.
 
+use algorithms::Wins::{self, Highest, Lowest};
+use algorithms::election::bully_1982::Bully1982;
+use algorithms::theory::{self, Case};
+use algorithms::{Outcome, Topology, catalog};
+
+use crate::audit::cyclic_orders;
+use crate::driver;
+use crate::subject::{Dice, Plan, Run, Schedule, subject, uids, view};
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Election,
+    Total,
+    Rounds,
+}
+use What::{Election, Rounds, Total};
+
+/// Least, mean as a fraction, most.
+type Figure = (u64, (u64, u64), u64);
+
+/// All start at once, every message takes a round; the six figures are for n = 1..=6.
+const TABLES: &[(&str, Wins, What, [Figure; 6])] = &[
+    (
+        "le-lann",
+        Highest,
+        Election,
+        [(1, (1, 1), 1), (4, (4, 1), 4), (9, (9, 1), 9), (16, (16, 1), 16), (25, (25, 1), 25), (36, (36, 1), 36)],
+    ),
+    (
+        "chang-roberts",
+        Highest,
+        Election,
+        [(1, (1, 1), 1), (3, (3, 1), 3), (5, (11, 2), 6), (7, (25, 3), 10), (9, (137, 12), 15), (11, (147, 10), 21)],
+    ),
+    (
+        "chang-roberts-substitute",
+        Highest,
+        Total,
+        [(2, (2, 1), 2), (5, (5, 1), 5), (8, (17, 2), 9), (11, (37, 3), 14), (14, (197, 12), 20), (17, (207, 10), 27)],
+    ),
+    (
+        "hirschberg-sinclair",
+        Highest,
+        Election,
+        [
+            (2, (2, 1), 2),
+            (10, (10, 1), 10),
+            (23, (23, 1), 23),
+            (28, (88, 3), 32),
+            (49, (158, 3), 55),
+            (54, (306, 5), 68),
+        ],
+    ),
+    // Published without the announcement lap of n rounds.
+    (
+        "hirschberg-sinclair",
+        Highest,
+        Rounds,
+        [(2, (2, 1), 2), (6, (6, 1), 6), (12, (12, 1), 12), (14, (14, 1), 14), (24, (24, 1), 24), (26, (26, 1), 26)],
+    ),
+    (
+        "hirschberg-sinclair-reply",
+        Highest,
+        Election,
+        [
+            (2, (2, 1), 2),
+            (12, (12, 1), 12),
+            (26, (26, 1), 26),
+            (32, (104, 3), 40),
+            (54, (178, 3), 62),
+            (60, (352, 5), 80),
+        ],
+    ),
+    (
+        "peterson",
+        Highest,
+        Election,
+        [(1, (1, 1), 1), (5, (5, 1), 5), (8, (8, 1), 8), (11, (38, 3), 16), (14, (55, 3), 21), (17, (121, 5), 27)],
+    ),
+    (
+        "peterson",
+        Highest,
+        Total,
+        [(2, (2, 1), 2), (7, (7, 1), 7), (11, (11, 1), 11), (15, (50, 3), 20), (19, (70, 3), 26), (23, (151, 5), 33)],
+    ),
+    (
+        "dolev-klawe-rodeh",
+        Highest,
+        Election,
+        [(1, (1, 1), 1), (6, (6, 1), 6), (9, (9, 1), 9), (12, (44, 3), 20), (15, (65, 3), 25), (18, (142, 5), 30)],
+    ),
+    // All start, so what reaches the next better initiator is what reaches the next better id.
+    (
+        "modified-ring",
+        Highest,
+        Total,
+        [(2, (2, 1), 2), (5, (5, 1), 5), (8, (17, 2), 9), (11, (37, 3), 14), (14, (197, 12), 20), (17, (207, 10), 27)],
+    ),
+    (
+        "variable-speeds",
+        Lowest,
+        Election,
+        [(1, (1, 1), 1), (3, (3, 1), 3), (5, (5, 1), 5), (7, (22, 3), 8), (9, (19, 2), 10), (11, (119, 10), 13)],
+    ),
+];
+
+#[test]
+fn the_published_tables_hold() {
+    for (name, wins, what, figures) in TABLES {
+        for (i, figure) in figures.iter().enumerate() {
+            let costs: Vec<u64> = cyclic_orders(i + 1).iter().map(|ids| cost(name, *wins, *what, ids)).collect();
+            assert_eq!(summary(&costs), *figure, "{name} {what:?} n = {}", i + 1);
+        }
+    }
+}
+
+#[test]
+fn peterson_enters_the_published_number_of_phases() {
+    let figures = [(1, (1, 1), 1), (2, (2, 1), 2), (2, (2, 1), 2), (2, (7, 3), 3), (2, (8, 3), 3), (2, (43, 15), 3)];
+    for (i, figure) in figures.into_iter().enumerate() {
+        let phases = |ids: &Vec<u32>| {
+            let ids = &uids(ids);
+            let case = Case { ids, wins: Highest, initiators: &[0], dead: &[], synchronous: true };
+            theory::peterson_phases(&case) as u64
+        };
+        let phases: Vec<u64> = cyclic_orders(i + 1).iter().map(phases).collect();
+        assert_eq!(summary(&phases), figure, "n = {}", i + 1);
+    }
+}
+
+#[test]
+fn fixed_rings_cost_what_was_published() {
+    let rings = [([1, 3, 2, 4], 16, 32, 8), ([1, 2, 3, 4], 11, 28, 7), ([4, 3, 2, 1], 11, 28, 10)];
+    for (ids, peterson, hirschberg_sinclair, chang_roberts) in rings {
+        assert_eq!(cost("peterson", Highest, Election, &ids), peterson);
+        assert_eq!(cost("hirschberg-sinclair", Highest, Election, &ids), hirschberg_sinclair);
+        assert_eq!(cost("chang-roberts", Highest, Election, &ids), chang_roberts);
+    }
+}
+
+#[test]
+fn substitution_costs_one_initiator_between_2n_and_3n_minus_1() {
+    for n in 1..=6 {
+        let ids: Vec<u32> = (1..=n as u32).collect();
+        let total = |at| total(&run("chang-roberts-substitute", Highest, &ids, &[at], 0));
+        let totals: Vec<u64> = (0..n).map(total).collect();
+        let n = n as u64;
+        assert_eq!(summary(&totals).0, 2 * n);
+        assert_eq!(summary(&totals).2, 3 * n - 1);
+        assert_eq!(2 * totals.iter().sum::<u64>(), n * (n - 1 + 4 * n));
+    }
+}
+
+#[test]
+fn an_initiator_costs_two_laps_and_suppression_leaves_one_announcement() {
+    let ids = [8, 3, 5, 1, 7, 2, 6, 4];
+    for name in ["modified-ring", "modified-ring-plain", "ring-list"] {
+        assert_eq!(total(&run(name, Highest, &ids, &[3], 0)), 16);
+    }
+    let all: Vec<usize> = (0..8).collect();
+    assert_eq!(total(&run("modified-ring-plain", Highest, &ids, &all, 0)), 128);
+    assert_eq!(run("modified-ring", Highest, &ids, &all, 0).announcement(), 8);
+}
+
+#[test]
+fn time_buys_messages() {
+    for n in 1..=6_u32 {
+        let ids: Vec<u32> = (2..2 + n).collect();
+        let all: Vec<usize> = (0..n as usize).collect();
+        let slice = run("time-slice", Lowest, &ids, &all, 0);
+        assert_eq!((slice.election(), slice.rounds), (n.into(), (n * 3).into()));
+        let speeds = run("variable-speeds", Lowest, &ids, &all, 0);
+        // The announcement is the last n rounds.
+        assert_eq!(speeds.rounds, u64::from(1 + (n - 1) * 4 + n));
+        assert!(speeds.election() < 3 * u64::from(n));
+        // Counted down from the highest, which then has the smallest published number.
+        assert_eq!(run("time-slice", Highest, &ids, &all, 0).rounds, n.into());
+        assert_eq!(run("variable-speeds", Highest, &ids, &all, 0).rounds, u64::from(1 + (n - 1) * 2 + n));
+    }
+}
+
+#[test]
+fn bully_costs_what_was_published_when_the_best_is_dead_and_when_nobody_is() {
+    let row = catalog::row("bully").expect("a row");
+    for n in 2..=12_usize {
+        let view = view(row.topology, uids(&(1..=n as u32).collect::<Vec<_>>()));
+        let total = |initiators: &[usize], dead: &[usize]| {
+            let (wins, schedule) = (Highest, Schedule::Synchronous);
+            total(&subject(row).run(&Plan { view: &view, wins, initiators, dead, schedule, seed: 1 }, None))
+        };
+        for at in 0..n - 1 {
+            let m = n - 1 - at;
+            assert_eq!(total(&[at], &[n - 1]), (m * m + n - 2) as u64);
+            assert_eq!(total(&[at], &[]), (m * (m + 1) + n - 1) as u64);
+        }
+        let survivors: Vec<usize> = (0..n - 1).collect();
+        assert_eq!(total(&survivors, &[n - 1]), (n * n - n - 1) as u64);
+        assert_eq!(total(&[n - 1], &[]), (n - 1) as u64);
+    }
+}
+
+#[test]
+fn the_published_bully_costs_a_running_cluster_6n_minus_11() {
+    for n in 2..=12_usize {
+        let view = view(Topology::Mesh, uids(&(1..=n as u32).collect::<Vec<_>>()));
+        let (wins, schedule) = (Highest, Schedule::Synchronous);
+        let plan = Plan { view: &view, wins, initiators: &[n - 1], dead: &[], schedule, seed: 1 };
+        let run = driver::failover::<Bully1982>(&plan, n - 1, n - 2);
+        assert_eq!(run.outcomes[n - 2].last(), Some(&Outcome::Won));
+        assert_eq!(run.election(), 6 * n as u64 - 11, "{run:?}");
+    }
+}
+
+#[test]
+fn itai_rodeh_costs_the_published_means() {
+    for (n, mean, samples) in [(1, 1.0, 10), (2, 7.0, 4000), (4, 14.04, 4000), (8, 32.26, 2000)] {
+        let ids: Vec<u32> = (1..=n).collect();
+        let all: Vec<usize> = (0..n as usize).collect();
+        let runs = (0..samples).map(|seed| run("itai-rodeh", Highest, &ids, &all, seed));
+        let sum: u64 = runs.map(|run| run.election()).sum();
+        let found = sum as f64 / samples as f64;
+        assert!((found - mean).abs() < 0.05 * mean, "n = {n}: {found} instead of {mean}");
+    }
+}
+
+#[test]
+fn random_rings_cost_the_sampled_means() {
+    let means = [
+        ("chang-roberts", 303.6),
+        ("hirschberg-sinclair", 1214.6),
+        ("hirschberg-sinclair-reply", 1411.1),
+        ("peterson", 520.5),
+        ("dolev-klawe-rodeh", 566.4),
+    ];
+    for (name, mean) in means {
+        let mut dice = Dice(3);
+        let mut ids: Vec<u32> = (1..=64).collect();
+        let mut sum = 0;
+        for _ in 0..200 {
+            dice.shuffle(&mut ids);
+            sum += cost(name, Highest, Election, &ids);
+        }
+        let found = sum as f64 / 200.0;
+        assert!((found - mean).abs() < 0.05 * mean, "{name}: {found} instead of {mean}");
+    }
+}
+
+fn run(name: &str, wins: Wins, ids: &[u32], initiators: &[usize], seed: u64) -> Run {
+    let row = catalog::row(name).expect("a row");
+    let view = view(row.topology, uids(ids));
+    let plan = Plan { view: &view, wins, initiators, dead: &[], schedule: Schedule::Synchronous, seed };
+    subject(row).run(&plan, None)
+}
+
+fn cost(name: &str, wins: Wins, what: What, ids: &[u32]) -> u64 {
+    let all: Vec<usize> = (0..ids.len()).collect();
+    let run = run(name, wins, ids, &all, 0);
+    match what {
+        Election => run.election(),
+        Total => total(&run),
+        Rounds => run.rounds,
+    }
+}
+
+fn total(run: &Run) -> u64 {
+    run.election() + run.announcement()
+}
+
+fn summary(costs: &[u64]) -> Figure {
+    let (sum, count) = (costs.iter().sum::<u64>(), costs.len() as u64);
+    let by = gcd(sum, count);
+    let least = costs.iter().min().copied().unwrap_or(0);
+    (least, (sum / by, count / by), costs.iter().max().copied().unwrap_or(0))
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

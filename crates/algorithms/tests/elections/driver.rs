@@ -11,15 +11,18 @@ const MAX_STEPS: usize = 200_000;
 
 pub(crate) fn run<E: Election>(plan: &Plan<'_>, log: Log<'_>) -> Run {
     let mut world = World::<E>::new(plan, log);
-    let mut steps = 0;
-    while let Some((node, input)) = world.next() {
-        world.step(node, input);
-        steps += 1;
-        if steps == MAX_STEPS {
-            world.run.endless = true;
-            break;
-        }
-    }
+    world.settle();
+    world.run
+}
+
+/// The second of two elections: after the first the node at `dies` dies, and `starts` misses it. Counts only this one.
+pub(crate) fn failover<E: Election>(plan: &Plan<'_>, dies: usize, starts: usize) -> Run {
+    let mut world = World::<E>::new(plan, None);
+    world.settle();
+    world.dead.push(dies);
+    world.starts.push_back(starts);
+    world.run = Run::new::<E::Message>(plan.view.len(), E::LIFE);
+    world.settle();
     world.run
 }
 
@@ -72,6 +75,7 @@ struct World<'a, E: Election> {
     settings: Settings,
     log: Log<'a>,
     dice: Dice,
+    dead: Vec<usize>,
     nodes: Vec<E>,
     /// In the order of sending.
     flights: VecDeque<Flight<E>>,
@@ -93,6 +97,7 @@ impl<'a, E: Election> World<'a, E> {
             settings: plan.settings(),
             log,
             dice: Dice(plan.seed),
+            dead: plan.dead.to_vec(),
             nodes: Vec::new(),
             flights: VecDeque::new(),
             starts: plan.initiators.iter().copied().collect(),
@@ -113,6 +118,15 @@ impl<'a, E: Election> World<'a, E> {
             world.carry_out(node, out);
         }
         world
+    }
+
+    /// Goes on until nothing is left to happen that matters.
+    fn settle(&mut self) {
+        for _ in 0..MAX_STEPS {
+            let Some((node, input)) = self.next() else { return };
+            self.step(node, input);
+        }
+        self.run.endless = true;
     }
 
     fn ctx(&self, node: usize, dice: u64) -> Ctx<'_> {
@@ -151,8 +165,7 @@ impl<'a, E: Election> World<'a, E> {
     /// The earliest timer, unless everybody who lives is content.
     fn timer(&mut self) -> Option<(usize, Input<E>)> {
         let content = |outcomes: &Vec<Outcome>| matches!(outcomes.last(), Some(Outcome::Won | Outcome::Follow(_)));
-        let dead = self.plan.dead;
-        if (0..self.nodes.len()).all(|node| dead.contains(&node) || content(&self.run.outcomes[node])) {
+        if (0..self.nodes.len()).all(|node| self.dead.contains(&node) || content(&self.run.outcomes[node])) {
             return None;
         }
         let next = (0..self.timers.len()).min_by_key(|&i| self.timers[i])?;
@@ -162,7 +175,7 @@ impl<'a, E: Election> World<'a, E> {
     }
 
     fn step(&mut self, node: usize, input: Input<E>) {
-        if self.plan.dead.contains(&node) {
+        if self.dead.contains(&node) {
             return;
         }
         if let Some(log) = &mut self.log {

@@ -41,7 +41,9 @@ pub(crate) fn run<R: Rounds>(plan: &Plan<'_>, skip: bool, mut log: Log<'_>) -> R
                     log.push(format!("    announce {}", readable(plan.view, &outcome)));
                 }
             }
-            out.iter().for_each(|message| run.count(message));
+            for message in out.iter() {
+                run.count(message);
+            }
         }
         inboxes = next;
         let silent = inboxes.iter().all(Vec::is_empty);

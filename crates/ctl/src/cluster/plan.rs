@@ -1,6 +1,6 @@
 //! What kind of cluster to run.
 
-use algorithms::catalog::{self, Row};
+use algorithms::catalog::{self, Elects, Row};
 use algorithms::{Topology, Wins};
 
 #[derive(Clone, Debug)]
@@ -22,12 +22,13 @@ impl Plan {
         Plan { name: "local".to_owned(), nodes, row, safety: "classic".to_owned(), wins: None, preempt: true }
     }
 
-    /// The id that wins while everybody is alive: all have the same priority.
-    pub fn best(&self) -> u32 {
-        match self.wins.unwrap_or(self.row.wins) {
+    /// The id that must win while everybody is alive (all have the same priority), where the algorithm elects the best.
+    pub fn best(&self) -> Option<u32> {
+        let best = match self.wins.unwrap_or(self.row.wins) {
             Wins::Highest => self.nodes,
             Wins::Lowest => 1,
-        }
+        };
+        Some(best).filter(|_| self.row.elects == Elects::Best)
     }
 
     /// Finds the row for what the user said: an algorithm, a topology, both or neither.

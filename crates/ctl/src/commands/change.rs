@@ -22,14 +22,14 @@ pub(super) struct Change {
 impl Change {
     pub(super) fn show(&self, output: Output) -> Result<(), Failure> {
         if output.is_json() {
-            return Ok(output.json(self)?);
+            return Ok(Output::json(self)?);
         }
         let was = match self.was {
             Some(was) if was == self.leader => " again".to_owned(),
             Some(was) => format!(", after {was}"),
             None => String::new(),
         };
-        Ok(output.line(format!("{} leads in epoch {}{was}", self.leader, self.epoch))?)
+        Ok(Output::line(format!("{} leads in epoch {}{was}", self.leader, self.epoch))?)
     }
 }
 
@@ -79,7 +79,8 @@ impl Scene {
         fits: impl Fn(u32, u64) -> bool,
     ) -> Result<(u32, u64), Failure> {
         let needed = target.needed(None);
-        let agreed = |observer: &Observer| observer.verdict(needed).leader().filter(|&(leader, epoch)| fits(leader, epoch));
+        let agreed =
+            |observer: &Observer| observer.verdict(needed).leader().filter(|&(leader, epoch)| fits(leader, epoch));
         let settled = self.observer.until(|observer| agreed(observer).is_some());
         let _ = tokio::time::timeout(target.timeout, settled).await;
         agreed(&self.observer).ok_or_else(|| {

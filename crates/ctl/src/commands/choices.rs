@@ -50,3 +50,8 @@ fn wins() -> impl TypedValueParser<Value = Wins> {
     PossibleValuesParser::new(["highest", "lowest"])
         .map(|name| if name == "highest" { Wins::Highest } else { Wins::Lowest })
 }
+
+/// Ids are 32 bits wide; memory ends earlier.
+pub(crate) fn simulated_nodes() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=100_000_000)
+}

@@ -13,13 +13,13 @@ use crate::target::{Target, request_failed};
 #[command(after_help = "Examples:
   ctl elect
   ctl elect --member 2")]
-pub struct Args {
+pub(crate) struct Args {
     /// Which member starts it [default: the first one that answers]
     #[arg(long, value_name = "ID")]
     member: Option<u32>,
 }
 
-pub async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let target = Target::resolve(globals)?;
     let scene = Scene::open(&target).await?;
     let views = scene.observer.views();

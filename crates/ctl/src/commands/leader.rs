@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::args::Globals;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::target::{Target, nobody};
+use crate::target::{Target, may_be, nobody};
 
 /// Print the leader's id, alone on a line
 ///
@@ -21,7 +21,7 @@ use crate::target::{Target, nobody};
   ctl --endpoints 127.0.0.1:7401,127.0.0.1:7402 leader -o json
 
 Exit codes: 0 printed, 3 nobody reachable, 4 no leader or members disagree, 5 still none after --wait, 8 refused.")]
-pub struct Args {
+pub(crate) struct Args {
     /// Wait so long for a leader, instead of failing at once
     #[arg(long, value_name = "TIME", value_parser = client::parse_duration)]
     wait: Option<Duration>,
@@ -34,7 +34,7 @@ struct Line {
     epoch: u64,
 }
 
-pub async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let target = Target::resolve(globals)?;
     let (leader, views) = match args.wait {
         None => ask(&target).await?,
@@ -44,9 +44,9 @@ pub async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), F
     let own = views.iter().find(|view| view.id == leader).map(|view| view.epoch);
     let named = views.iter().filter(|view| view.leader == Some(leader)).map(|view| view.epoch).max();
     if output.is_json() {
-        output.json(&Line { schema: "conclave.leader/1", leader, epoch: own.or(named).unwrap_or(0) })?;
+        Output::json(&Line { schema: "conclave.leader/1", leader, epoch: own.or(named).unwrap_or(0) })?;
     } else {
-        output.line(leader.to_string())?;
+        Output::line(leader.to_string())?;
     }
     Ok(())
 }
@@ -58,7 +58,7 @@ async fn ask(target: &Target) -> Result<(u32, Vec<View>), Failure> {
     if views.is_empty() {
         return Err(nobody(&failures));
     }
-    let unanswered = |id| failures.iter().any(|(endpoint, _)| target.may_be(endpoint, id));
+    let unanswered = |id| failures.iter().any(|(endpoint, _)| may_be(endpoint, id));
     match find_leader(&views, unanswered) {
         Ok(leader) => Ok((leader, views)),
         Err(reason) => Err(no_leader(Exit::NoLeader, &reason).hint("ctl leader --wait 5s, or look at `ctl status`")),
@@ -97,7 +97,8 @@ async fn wait(target: &Target, patience: Duration) -> Result<(u32, Vec<View>), F
     }
     if observer.views().is_empty() {
         let silent = ClientError::Timeout;
-        let failures: Vec<_> = target.endpoints.iter().zip(lost.iter().map(|e| e.as_ref().unwrap_or(&silent))).collect();
+        let failures: Vec<_> =
+            target.endpoints.iter().zip(lost.iter().map(|e| e.as_ref().unwrap_or(&silent))).collect();
         return Err(nobody(&failures));
     }
     // A member that never answered at all must not hide the others' leader.
@@ -113,7 +114,7 @@ async fn wait(target: &Target, patience: Duration) -> Result<(u32, Vec<View>), F
 fn judge(target: &Target, observer: &Observer) -> Result<u32, NoLeader> {
     let silent = |at: &usize| observer.view(*at).is_none();
     find_leader(&observer.views(), |id| {
-        (0..target.endpoints.len()).filter(silent).any(|at| target.may_be(&target.endpoints[at], id))
+        (0..target.endpoints.len()).filter(silent).any(|at| may_be(&target.endpoints[at], id))
     })
 }
 

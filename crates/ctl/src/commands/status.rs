@@ -24,7 +24,7 @@ const REFRESH: Duration = Duration::from_secs(1);
 Verdicts: AGREED (all reachable members name one leader and epoch, and it claims it), ELECTING, SPLIT, NO QUORUM.
 HEARD is how long ago another member last heard from this one.
 Exit codes: 0 agreed, 3 nobody reachable, 4 not agreed, 8 refused.")]
-pub struct Args {
+pub(crate) struct Args {
     /// Show it again at every change, until interrupted
     #[arg(long)]
     watch: bool,
@@ -60,7 +60,7 @@ struct Row {
     trouble: Option<String>,
 }
 
-pub async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let target = Target::resolve(globals)?;
     if args.watch {
         return follow(&target, output).await;
@@ -88,7 +88,7 @@ async fn follow(target: &Target, output: Output) -> Result<(), Failure> {
         let document = document(target, &target.ask_all().await);
         if output.is_terminal() && !output.is_json() {
             // Home, print over, clear what is left: no flicker.
-            output.line(format!("\x1b[H{}\x1b[J", text(&document, output).replace('\n', "\x1b[K\n")))?;
+            Output::line(format!("\x1b[H{}\x1b[J", text(&document, output).replace('\n', "\x1b[K\n")))?;
         } else {
             show(&document, output)?;
         }
@@ -157,7 +157,11 @@ fn row(answer: &Answer, id: Option<u32>, statuses: &[&MemberStatus]) -> Row {
 }
 
 fn show(document: &Document, output: Output) -> Result<(), Failure> {
-    if output.is_json() { output.json(document)? } else { output.line(text(document, output))? }
+    if output.is_json() {
+        Output::json(document)?;
+    } else {
+        Output::line(text(document, output))?;
+    }
     Ok(())
 }
 

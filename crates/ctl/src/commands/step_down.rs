@@ -15,9 +15,9 @@ use crate::target::{Target, request_failed};
 #[command(after_help = "Examples:
   ctl step-down
   ctl step-down && ctl leader")]
-pub struct Args {}
+pub(crate) struct Args {}
 
-pub async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let target = Target::resolve(globals)?;
     let scene = Scene::open(&target).await?;
     let Some((member, _)) = scene.before.leader() else {

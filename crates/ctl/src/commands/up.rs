@@ -1,5 +1,6 @@
 //! `ctl up`: a local cluster of real processes, in the foreground.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ const LOG_LINES: usize = 5;
   ctl up
   ctl up -n 9 --topology ring
   ctl up --preempt false --dir /tmp/other")]
-pub struct Args {
+pub(crate) struct Args {
     /// How many members
     #[arg(short = 'n', long = "nodes", value_name = "N", default_value_t = 5, value_parser = choices::nodes())]
     nodes: u32,
@@ -73,7 +74,7 @@ struct Process {
     pid: Option<u32>,
 }
 
-pub async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), Failure> {
     let topology: Option<Topology> = args.topology.topology;
     let wins: Option<Wins> = args.wins.wins;
     let row = Plan::choose(args.algorithm.name(), topology).map_err(|e| Failure::usage(e).hint("ctl algorithms"))?;
@@ -83,9 +84,8 @@ pub async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), Failure
     })?;
     let mut stop = Stop::new()?;
     let _lock = lock(&args.dir)?;
-    let ports = free_ports(plan.nodes, args.base_port).map_err(|error| {
-        Failure::from(error).hint("another --base-port, or none: then free ports are found")
-    })?;
+    let ports = free_ports(plan.nodes, args.base_port)
+        .map_err(|error| Failure::from(error).hint("another --base-port, or none: then free ports are found"))?;
     let mut cluster = Cluster::prepare(&plan, &args.dir, &ports, binary)?;
     let mut observer = cluster.observer();
     cluster.start_all()?;
@@ -114,7 +114,7 @@ async fn serve(
             let id = endpoint.id?;
             Some(Process { id, address: endpoint.address, pid: cluster.pid(id) })
         });
-        output.json(&Started {
+        Output::json(&Started {
             schema: "conclave.up/1",
             leader,
             epoch,
@@ -124,7 +124,7 @@ async fn serve(
             members: members.collect(),
         })?;
     } else {
-        output.line(introduction(cluster, plan, args, leader, epoch))?;
+        Output::line(introduction(cluster, plan, args, leader, epoch))?;
     }
     stay(cluster, observer, output).await
 }
@@ -161,7 +161,7 @@ fn introduction(cluster: &Cluster, plan: &Plan, args: &Args, leader: u32, epoch:
         let id = endpoint.id.unwrap_or_default();
         let pid = cluster.pid(id).unwrap_or_default();
         let log = args.dir.join(format!("n{id}")).join("log");
-        text += &format!("  {id:>3}  {}  pid {pid:<7} {}\n", endpoint.address, log.display());
+        let _ = writeln!(text, "  {id:>3}  {}  pid {pid:<7} {}", endpoint.address, log.display());
     }
     let ctl = std::env::args().next().unwrap_or_else(|| "ctl".to_owned());
     let config = match args.dir.to_str() {
@@ -206,7 +206,7 @@ async fn stay(cluster: &mut Cluster, observer: &mut Observer, output: Output) ->
 /// One live line on a terminal, a line per change elsewhere.
 fn show_status(line: &str, output: Output) -> Result<(), Failure> {
     if !output.is_terminal() {
-        return Ok(output.line(line)?);
+        return Ok(Output::line(line)?);
     }
     let mut out = std::io::stdout().lock();
     write!(out, "\r\x1b[K{line}")?;

@@ -18,7 +18,7 @@ use crate::target::{Target, nobody};
 #[command(after_help = "Examples:
   ctl watch
   ctl watch -o json | jq -c 'select(.role == \"leader\")'")]
-pub struct Args {}
+pub(crate) struct Args {}
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -32,7 +32,7 @@ struct Line<'a> {
     cause: &'a str,
 }
 
-pub async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let target = Target::resolve(globals)?;
     let mut observer = target.observer();
     let mut ids: Vec<Option<u32>> = target.endpoints.iter().map(|endpoint| endpoint.id).collect();
@@ -49,7 +49,8 @@ pub async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Fail
             News::Lost(error) => {
                 print(&down(&target.endpoints[at], ids[at], &error.to_string()), output)?;
                 refused[at] = error.is_refusal().then_some(error);
-                let failures: Vec<_> = target.endpoints.iter().zip(&refused).filter_map(|(e, r)| Some((e, r.as_ref()?))).collect();
+                let failures: Vec<_> =
+                    target.endpoints.iter().zip(&refused).filter_map(|(e, r)| Some((e, r.as_ref()?))).collect();
                 if failures.len() == target.endpoints.len() {
                     return Err(nobody(&failures));
                 }
@@ -88,7 +89,7 @@ fn down<'a>(endpoint: &'a Endpoint, id: Option<u32>, cause: &'a str) -> Line<'a>
 
 fn print(line: &Line<'_>, output: Output) -> Result<(), Failure> {
     if output.is_json() {
-        return Ok(output.json(line)?);
+        return Ok(Output::json(line)?);
     }
     let ink = match line.role {
         "leader" => Some(Ink::Green),
@@ -105,7 +106,7 @@ fn print(line: &Line<'_>, output: Output) -> Result<(), Failure> {
         (_, None) => " of nobody".to_owned(),
     };
     let epoch = line.epoch.map_or_else(String::new, |epoch| format!(" in epoch {epoch}"));
-    Ok(output.line(format!("{}  {who:>3}  {role}{whom}{epoch}: {}", clock(line.at_ms), line.cause))?)
+    Ok(Output::line(format!("{}  {who:>3}  {role}{whom}{epoch}: {}", clock(line.at_ms), line.cause))?)
 }
 
 /// Time of day in UTC: enough to compare lines by, and the JSON has the whole instant.

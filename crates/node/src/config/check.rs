@@ -59,6 +59,18 @@ pub(super) fn all(draft: &Draft, config: &Config, problems: &mut Problems) {
     addresses(&draft.peers, problems);
     secret(draft, config, problems);
     links(draft, config, problems);
+    if problems.list.is_empty() {
+        members(&draft.cluster, config, problems);
+    }
+}
+
+/// The algorithm's own demands on the members, asked once the list is known to be a list.
+fn members(cluster: &Cluster, config: &Config, problems: &mut Problems) {
+    if let Err(why) = (config.row.check)(&config.view(), config.settings.wins) {
+        let line = cluster.algorithm.as_ref().map_or(cluster.line, |algorithm| algorithm.line);
+        let remedy = format!("change that, or take another algorithm: {}", fitting(config.topology, |_| true));
+        problems.push(line, format!("{} cannot run with these members: {why}", config.row.name), remedy);
+    }
 }
 
 /// What the file asks for and this version does not do: not wrong, but nobody should wait for it.
@@ -85,6 +97,7 @@ pub(super) fn notices(draft: &Draft, row: &Row) -> Vec<Problem> {
 
 fn name(cluster: &Cluster, problems: &mut Problems) {
     match &cluster.name {
+        None if cluster.says_name => {}
         None => problems.push(cluster.line, "[cluster] has no name", "write name = \"demo\" below [cluster]"),
         Some(name) => {
             let usable = !name.value.is_empty() && name.value.len() <= NAME_BYTES_MAX;
@@ -161,8 +174,10 @@ fn blame(first: Option<Found<Duration>>, second: Option<Found<Duration>>) -> Opt
 
 fn peers(draft: &Draft, config: &Config, problems: &mut Problems) {
     if draft.peers.is_empty() {
-        let remedy = "write a [[peers]] table with id and address for each";
-        problems.push(draft.cluster.line, "the config lists no members", remedy);
+        if !draft.peers_unreadable {
+            let remedy = "write a [[peers]] table with id and address for each";
+            problems.push(draft.cluster.line, "the config lists no members", remedy);
+        }
         return;
     }
     let most = PEERS_MAX.min(config.row.max_nodes);

@@ -27,6 +27,8 @@ pub(super) struct Draft {
     pub(super) cluster: Cluster,
     pub(super) timing: Times,
     pub(super) peers: Vec<PeerDraft>,
+    /// Is `peers` there and not a list? Then that is the problem, not that the list is empty.
+    pub(super) peers_unreadable: bool,
     pub(super) links: Option<Found<Pairs>>,
     pub(super) on_change: Option<Found<String>>,
     pub(super) lock_algorithm: Option<Found<String>>,
@@ -45,7 +47,8 @@ pub(super) struct Cluster {
     pub(super) secret_file: Option<Found<String>>,
     pub(super) insecure: Option<Found<bool>>,
     pub(super) chaos: Option<Found<bool>>,
-    /// Is there a `safety` key at all, readable or not?
+    /// Are these keys there at all, readable or not?
+    pub(super) says_name: bool,
     pub(super) says_safety: bool,
 }
 
@@ -98,6 +101,7 @@ fn draft<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>) -> Draft {
         cluster: cluster(reader, &cluster_section),
         timing: times(reader, &timing_section),
         peers: peer_sections.iter().map(|section| peer(reader, section)).collect(),
+        peers_unreadable: document.get("peers").is_some_and(|peers| peers.get_ref().as_array().is_none()),
         links: reader.pairs(&graph, "links"),
         on_change: reader.string(&hooks, "on_change"),
         lock_algorithm: reader.string(&locks, "algorithm"),
@@ -118,6 +122,7 @@ fn cluster(reader: &mut Reader<'_>, section: &Section<'_>) -> Cluster {
         secret_file: reader.string(section, "secret_file"),
         insecure: reader.boolean(section, "insecure"),
         chaos: reader.boolean(section, "chaos"),
+        says_name: section.has("name"),
         says_safety: section.has("safety"),
     }
 }

@@ -19,6 +19,7 @@ const BATCH: usize = 32;
 
 /// A node's id beside its machine: one cache line per delivery, not two.
 #[derive(Debug)]
+#[repr(align(32))]
 struct Node<P> {
     uid: Uid,
     machine: P,
@@ -70,7 +71,7 @@ where
         &self.nodes[node].machine
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, me: usize, input: Input<P>) {
         self.steps += 1;
         let (view, dice) = (&self.setup.view, self.rng.word());
@@ -79,7 +80,7 @@ where
         node.machine.step(&ctx, input, &mut Wire { net: &mut self.net, view, me, dice });
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn deliver(&mut self, flight: Flight<P::Link, P::Message, O::Tag>) {
         let to = flight.to as usize;
         // Without crashes the verdicts are not touched.

@@ -1,0 +1,29 @@
+//! `ctl bench`: measurements against a cluster of its own.
+
+mod failover;
+mod simulator;
+mod statistics;
+
+use crate::args::Globals;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Measure: failover of real clusters, speed of the simulator
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum What {
+    Failover(failover::Args),
+    Sim(simulator::Args),
+}
+
+pub(crate) async fn run(args: Args, globals: &Globals, output: Output) -> Result<(), Failure> {
+    match args.what {
+        What::Failover(args) => failover::run(&args, globals, output).await,
+        What::Sim(args) => simulator::run(&args, output),
+    }
+}

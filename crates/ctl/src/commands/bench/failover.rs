@@ -1,0 +1,212 @@
+//! `ctl bench failover`: how long a cluster goes without a leader.
+//!
+//! The clock starts before the fault and stops when all survivors have reported the new leader on their event
+//! streams. Every stream is awaited, and each event is stamped as it arrives.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use clap::ValueEnum;
+use client::{Client, Observer, format_duration};
+use serde::Serialize;
+
+use super::super::choices::{self, AlgorithmArg, TopologyArg};
+use super::super::up::Stop;
+use super::statistics::{Summary, summary};
+use crate::args::Globals;
+use crate::cluster::{Cluster, Plan, Scratch, node_binary, ports_anywhere};
+use crate::failure::{Exit, Failure};
+use crate::output::{Output, Table};
+
+/// A trial that takes longer has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOG_LINES: usize = 3;
+
+/// Measure the time from a leader's failure until all survivors report its successor
+///
+/// Runs a cluster of its own in a temporary directory. After each trial the old leader is restarted with its data, and
+/// everybody agrees on it again before the next one.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl bench failover
+  ctl bench failover --topology ring --trials 100
+  ctl bench failover --fault pause -o json | tail -1 | jq .median_ms")]
+pub(crate) struct Args {
+    /// How many members
+    #[arg(short = 'n', long = "nodes", value_name = "N", default_value_t = 5, value_parser = choices::nodes())]
+    nodes: u32,
+    #[command(flatten)]
+    algorithm: AlgorithmArg,
+    #[command(flatten)]
+    topology: TopologyArg,
+    /// Who may lead: whoever is elected, or only with the lease of a majority
+    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = ["classic", "quorum"])]
+    safety: String,
+    /// What happens to the leader
+    #[arg(long, value_enum, default_value_t)]
+    fault: Fault,
+    /// How many times
+    #[arg(long, value_name = "K", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    trials: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+enum Fault {
+    /// SIGKILL
+    #[default]
+    Kill,
+    /// SIGSTOP: it is silent, and its connections stay open
+    Pause,
+    /// It resigns
+    StepDown,
+}
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    algorithm: &'static str,
+    topology: &'static str,
+    safety: String,
+    nodes: u32,
+    fault: String,
+    trials: u32,
+    min_ms: f64,
+    median_ms: f64,
+    p95_ms: f64,
+    max_ms: f64,
+    samples_ms: Vec<f64>,
+}
+
+pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), Failure> {
+    if args.nodes < 2 {
+        return Err(Failure::usage("a failover needs a survivor").hint("ctl bench failover -n 2"));
+    }
+    let row = Plan::choose(args.algorithm.name(), args.topology.topology)
+        .map_err(|error| Failure::usage(error).hint("ctl algorithms"))?;
+    let plan = Plan { name: "bench".to_owned(), safety: args.safety.clone(), ..Plan::new(args.nodes, row) };
+    let binary =
+        node_binary().map_err(|error| Failure::from(error).hint("build it: cargo build --release -p node -p ctl"))?;
+    let mut stop = Stop::new()?;
+    let scratch = Scratch::new("bench")?;
+    let mut cluster = Cluster::prepare(&plan, scratch.path(), &ports_anywhere(args.nodes as u16)?, binary)?;
+    cluster.start_all()?;
+    let outcome = tokio::select! {
+        outcome = trials(&mut cluster, &plan, args) => outcome.map_err(Failure::from),
+        () = stop.wait() => Err(Failure::new(Exit::Failed, "interrupted")),
+    };
+    cluster.stop().await;
+    show(&plan, args, &outcome?, output)
+}
+
+async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Vec<f64>> {
+    let progress = std::io::stderr().is_terminal();
+    let mut observer = cluster.observer();
+    let mut samples = Vec::new();
+    for trial in 1..=args.trials {
+        let leader = settle(cluster, &mut observer, plan.best()).await;
+        let leader = leader.with_context(|| format!("before trial {trial}"))?;
+        let took = strike(cluster, &mut observer, leader, args.fault).await;
+        let took = took.with_context(|| format!("trial {trial} of {}", args.trials))?;
+        samples.push(milliseconds(took));
+        if progress {
+            eprint!("\r\x1b[K{trial}/{}: {:.3} ms", args.trials, milliseconds(took));
+        }
+        // Also after a pause or a resignation: a fresh process stands again at once.
+        cluster.restart(leader).await?;
+        observer.forget(leader as usize - 1);
+    }
+    if progress {
+        eprint!("\r\x1b[K");
+    }
+    Ok(samples)
+}
+
+/// Waits until everybody follows one leader: the best, where the algorithm elects the best.
+async fn settle(cluster: &Cluster, observer: &mut Observer, best: Option<u32>) -> Result<u32> {
+    let nodes = observer.endpoints().len();
+    let agreed = |observer: &Observer| {
+        let (leader, _) = observer.verdict(1).leader()?;
+        (observer.views().len() == nodes && best.is_none_or(|best| best == leader)).then_some(leader)
+    };
+    let _ = tokio::time::timeout(PATIENCE, observer.until(|observer| agreed(observer).is_some())).await;
+    agreed(observer).ok_or_else(|| {
+        let logs = cluster.ids().map(|id| format!("{id}: {}", cluster.log_tail(id, LOG_LINES)));
+        let logs = logs.collect::<Vec<_>>().join("\n");
+        let wanted = best.map_or_else(|| "one leader".to_owned(), |best| best.to_string());
+        let (verdict, patience) = (observer.verdict(1), format_duration(PATIENCE));
+        anyhow!("members are {verdict} after {patience}, not all following {wanted}\n{logs}")
+    })
+}
+
+/// One fault, from before it until the last survivor reported the successor.
+async fn strike(cluster: &Cluster, observer: &mut Observer, old: u32, fault: Fault) -> Result<Duration> {
+    let at = old as usize - 1;
+    // The handshake is no part of a resignation.
+    let mut leader = match fault {
+        Fault::StepDown => Some(Client::connect(&cluster.endpoints()[at].address, cluster.settings()).await?),
+        Fault::Kill | Fault::Pause => None,
+    };
+    let start = Instant::now();
+    match (fault, &mut leader) {
+        (Fault::Kill, _) => cluster.kill(old)?,
+        (Fault::Pause, _) => cluster.pause(old)?,
+        (Fault::StepDown, Some(leader)) => leader.step_down().await?,
+        (Fault::StepDown, None) => unreachable!("connected above"),
+    }
+    let survivors: Vec<usize> =
+        (0..observer.endpoints().len()).filter(|&other| other != at || fault == Fault::StepDown).collect();
+    let succeeded = |observer: &Observer| {
+        let mut named = survivors.iter().map(|&at| observer.view(at).and_then(|view| view.leader));
+        let Some(Some(successor)) = named.next() else { return false };
+        let claims = |&at: &usize| observer.view(at).is_some_and(|view| view.id == successor && view.leads);
+        successor != old && named.all(|other| other == Some(successor)) && survivors.iter().any(claims)
+    };
+    let last = tokio::time::timeout(PATIENCE, observer.until(succeeded)).await;
+    let last = last.map_err(|_| anyhow!("no successor after {}", format_duration(PATIENCE)))?;
+    let last = last.context("a successor was there before the fault")?;
+    Ok(last.when.saturating_duration_since(start))
+}
+
+fn show(plan: &Plan, args: &Args, samples: &[f64], output: Output) -> Result<(), Failure> {
+    let Summary { min, median, p95, max } = summary(samples).context("no samples")?;
+    let fault = args.fault.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+    if output.is_json() {
+        return Ok(Output::json(&Document {
+            schema: "conclave.bench.failover/1",
+            algorithm: plan.row.name,
+            topology: plan.row.topology.name(),
+            safety: plan.safety.clone(),
+            nodes: plan.nodes,
+            fault,
+            trials: args.trials,
+            min_ms: min,
+            median_ms: median,
+            p95_ms: p95,
+            max_ms: max,
+            samples_ms: samples.to_vec(),
+        })?);
+    }
+    let mut table = Table::new(&[
+        "ALGORITHM",
+        "TOPOLOGY",
+        "SAFETY",
+        ">NODES",
+        "FAULT",
+        ">TRIALS",
+        ">MIN",
+        ">MEDIAN",
+        ">P95",
+        ">MAX",
+    ]);
+    let names = [plan.row.name, plan.row.topology.name(), &plan.safety].map(String::from);
+    let times = [min, median, p95, max].map(|ms| format!("{ms:.3} ms"));
+    let rest = [plan.nodes.to_string(), fault, args.trials.to_string()];
+    table.plain(names.into_iter().chain(rest).chain(times));
+    Ok(Output::line(table.render(output))?)
+}
+
+/// To the microsecond: finer digits would be noise.
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}

@@ -1,0 +1,152 @@
+//! `ctl init`: config and secret for a cluster of machines.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use serde::Serialize;
+
+use super::choices::{self, AlgorithmArg, TopologyArg, WinsArg};
+use crate::cluster::{NODES_MAX, Plan, config_text, hex_secret, write_secret};
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+
+/// Write the config and the secret of a new cluster
+///
+/// Copy both files to every host; then start `node --config cluster.toml --id K` on the K-th one. The secret is
+/// readable by its owner only. Existing files are never replaced.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl init -n 3 alpha beta gamma
+  ctl init -n 3 10.0.0.1 10.0.0.2 10.0.0.3:7500 --topology ring --dir deploy
+  ctl init -n 5 127.0.0.1                 five on one host, at ports 7400, 7401, ...")]
+pub(crate) struct Args {
+    /// How many members [default: as many as hosts]
+    #[arg(short = 'n', long = "nodes", value_name = "N", value_parser = choices::nodes())]
+    nodes: Option<u32>,
+    /// Where the members run, in the order of their ids (on a ring: clockwise); HOST or HOST:PORT
+    #[arg(value_name = "HOST", required = true)]
+    hosts: Vec<String>,
+    /// The port of hosts that are given without one
+    #[arg(long, default_value_t = 7400)]
+    port: u16,
+    /// The cluster's name
+    #[arg(long, default_value = "conclave")]
+    name: String,
+    #[command(flatten)]
+    algorithm: AlgorithmArg,
+    #[command(flatten)]
+    topology: TopologyArg,
+    #[command(flatten)]
+    wins: WinsArg,
+    /// Who may lead: whoever is elected, or only with the lease of a majority
+    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = ["classic", "quorum"])]
+    safety: String,
+    /// Where the two files go
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Written {
+    schema: &'static str,
+    config: PathBuf,
+    secret: PathBuf,
+    nodes: u32,
+}
+
+pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
+    let addresses = addresses(args)?;
+    let row = Plan::choose(args.algorithm.name(), args.topology.topology)
+        .map_err(|error| Failure::usage(error).hint("ctl algorithms"))?;
+    if args.name.is_empty() || args.name.chars().any(|c| c.is_control() || c == '"' || c == '\\') {
+        return Err(Failure::usage("a cluster's name is not empty and has no quotes or control characters"));
+    }
+    let nodes = addresses.len() as u32;
+    let plan =
+        Plan { name: args.name.clone(), safety: args.safety.clone(), wins: args.wins.wins, ..Plan::new(nodes, row) };
+    let (config, secret) = (args.dir.join("cluster.toml"), args.dir.join("secret"));
+    if let Some(existing) = [&config, &secret].into_iter().find(|path| path.exists()) {
+        return Err(Failure::new(Exit::Failed, format!("{} exists already", existing.display()))
+            .because("a cluster that lost its secret cannot be talked to")
+            .hint("another --dir, or move the old files away"));
+    }
+    std::fs::create_dir_all(&args.dir).with_context(|| format!("cannot create {}", args.dir.display()))?;
+    write_secret(&secret, &hex_secret()?)?;
+    let file = OpenOptions::new().write(true).create_new(true).open(&config);
+    let mut file = file.with_context(|| format!("cannot create {}", config.display()))?;
+    file.write_all(config_text(&plan, &addresses).as_bytes())?;
+    if output.is_json() {
+        return Ok(Output::json(&Written { schema: "conclave.init/1", config, secret, nodes })?);
+    }
+    let (shown, hidden) = (config.display(), secret.display());
+    Ok(Output::line(format!(
+        "wrote {shown} and {hidden} (mode 0600)\n\nCopy both to every host, then start member K on the K-th host:\n  \
+         node --config {shown} --id K --data-dir /var/lib/conclave\n\nAsk from any machine that has them:\n  \
+         ctl --config {shown} leader --wait 5s"
+    ))?)
+}
+
+fn addresses(args: &Args) -> Result<Vec<String>, Failure> {
+    let nodes = args.nodes.unwrap_or(args.hosts.len() as u32);
+    let counts = match args.hosts.as_slice() {
+        // One host for all: they differ by their ports.
+        [host] if nodes > 1 => {
+            let (host, first) = split(host, args.port)?;
+            let last = u16::try_from(nodes - 1).ok().and_then(|more| first.checked_add(more));
+            let last = last.ok_or_else(|| Failure::usage(format!("{nodes} ports from {first} on do not exist")))?;
+            return Ok((first..=last).map(|port| format!("{host}:{port}")).collect());
+        }
+        hosts => hosts.len(),
+    };
+    if counts != nodes as usize || nodes > NODES_MAX {
+        return Err(Failure::usage(format!("-n {nodes}, but {counts} hosts"))
+            .because(format!("every member needs its address, and there are at most {NODES_MAX}"))
+            .hint(format!("ctl init -n {counts} {}", args.hosts.join(" "))));
+    }
+    let mut all = Vec::new();
+    for host in &args.hosts {
+        let (host, port) = split(host, args.port)?;
+        let address = format!("{host}:{port}");
+        if all.contains(&address) {
+            return Err(Failure::usage(format!("{address} is there twice")));
+        }
+        all.push(address);
+    }
+    Ok(all)
+}
+
+/// HOST, HOST:PORT, or an IPv6 address in brackets.
+fn split(text: &str, default: u16) -> Result<(&str, u16), Failure> {
+    let wrong = || Failure::usage(format!("`{text}` is no host: write HOST or HOST:PORT, IPv6 as [::1]:7400"));
+    let bracketed = text.starts_with('[') && text.ends_with(']');
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !bracketed => (host, port.parse().map_err(|_| wrong())?),
+        _ => (text, default),
+    };
+    let plain = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    let v6 = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let fine = match v6 {
+        Some(inner) => inner.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => plain && !host.is_empty(),
+    };
+    if fine && port > 0 { Ok((host, port)) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_come_with_and_without_ports() {
+        let read = |text| split(text, 7400).ok();
+        assert_eq!(read("alpha"), Some(("alpha", 7400)));
+        assert_eq!(read("10.0.0.1:7500"), Some(("10.0.0.1", 7500)));
+        assert_eq!(read("[::1]"), Some(("[::1]", 7400)));
+        assert_eq!(read("[::1]:7500"), Some(("[::1]", 7500)));
+        for wrong in ["", ":7400", "a b", "alpha:x", "alpha:0", "::1", "a\"b"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+}

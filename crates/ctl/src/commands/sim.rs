@@ -1,0 +1,28 @@
+//! `ctl sim`: the same machines, simulated.
+
+// mod faults;
+mod ring;
+mod run;
+
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Simulate: single elections with exact counts, whole members under faults
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum What {
+    Run(run::Args),
+    // Faults(faults::Args),
+}
+
+pub(crate) fn run(args: Args, output: Output) -> Result<(), Failure> {
+    match args.what {
+        What::Run(args) => run::run(&args, output),
+        // What::Faults(args) => faults::run(&args, output),
+    }
+}

@@ -1,0 +1,175 @@
+//! The options that describe a bare run, and what they mean.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use algorithms::{Uid, catalog};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use sim::{Experiment, Initiators, Order, Schedule};
+
+use super::super::choices::{self, WinsArg};
+use crate::failure::Failure;
+
+#[derive(clap::Args, Debug)]
+pub(super) struct RingArgs {
+    /// Which election; `ctl algorithms` describes them
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = choices::algorithm_names(),
+        hide_possible_values = true,
+        default_value = catalog::DEFAULT
+    )]
+    pub(super) algorithm: String,
+    /// The ids 1 to N
+    #[arg(short = 'n', long, value_name = "N", value_parser = choices::simulated_nodes(), required_unless_present = "ids")]
+    nodes: Option<u32>,
+    /// In which order they sit, clockwise
+    #[arg(long, value_parser = orders(), default_value = "random", conflicts_with = "ids")]
+    order: Order,
+    /// These ids, clockwise, instead of 1 to N
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', conflicts_with = "nodes")]
+    ids: Option<Vec<u32>>,
+    /// Who starts: all, one (the first), or these ids
+    #[arg(long, value_name = "all|one|ID,...", default_value = "all")]
+    pub(super) initiators: Starters,
+    /// When messages arrive: all after one round, or at random within one
+    #[arg(long, value_parser = schedules(), default_value = "sync")]
+    schedule: Schedule,
+    /// Decides everything that is random; the same seed gives the same run
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(super) seed: u64,
+    #[command(flatten)]
+    wins: WinsArg,
+    /// Who crashes, and before which round; round 0 is before the start
+    #[arg(long, value_name = "ID[@ROUND],...", value_delimiter = ',')]
+    crash: Vec<Crash>,
+}
+
+impl RingArgs {
+    /// The run with the n-th seed from the given one on.
+    pub(super) fn experiment(&self, nth: u64) -> Result<Experiment, Failure> {
+        let row = catalog::row(&self.algorithm).ok_or_else(|| Failure::usage("unknown algorithm"))?;
+        let seed = self.seed.wrapping_add(nth);
+        let ids: Vec<Uid> = match (&self.ids, self.nodes) {
+            (Some(ids), _) => ids.iter().copied().map(Uid::plain).collect(),
+            (None, nodes) => self.order.ids(nodes.unwrap_or_default() as usize, seed),
+        };
+        let mut experiment = Experiment::new(row, ids);
+        experiment.initiators = self.initiators(&experiment.ids)?;
+        experiment.crashes = self.crashes(&experiment.ids)?;
+        experiment.schedule = self.schedule;
+        experiment.seed = seed;
+        experiment.wins = self.wins.wins.unwrap_or(row.wins);
+        experiment.check().map_err(|error| Failure::usage(error).hint("ctl sim run --help"))?;
+        Ok(experiment)
+    }
+
+    fn initiators(&self, ids: &[Uid]) -> Result<Initiators, Failure> {
+        Ok(match &self.initiators {
+            Starters::All => Initiators::All,
+            Starters::One => Initiators::At(vec![0]),
+            Starters::These(wanted) => {
+                let mut at = positions(ids, wanted.iter().copied(), "initiator")?;
+                at.sort_unstable();
+                at.dedup();
+                Initiators::At(at)
+            }
+        })
+    }
+
+    fn crashes(&self, ids: &[Uid]) -> Result<Vec<(usize, u64)>, Failure> {
+        let at = positions(ids, self.crash.iter().map(|crash| crash.id), "--crash")?;
+        Ok(at.into_iter().zip(self.crash.iter().map(|crash| crash.round)).collect())
+    }
+}
+
+fn positions(ids: &[Uid], wanted: impl Iterator<Item = u32>, what: &str) -> Result<Vec<usize>, Failure> {
+    let wanted: Vec<u32> = wanted.collect();
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let places: HashMap<u32, usize> = ids.iter().enumerate().map(|(at, uid)| (uid.id.0, at)).collect();
+    let place =
+        |id: u32| places.get(&id).copied().ok_or_else(|| Failure::usage(format!("{what}: there is no id {id}")));
+    wanted.into_iter().map(place).collect()
+}
+
+/// Who starts, as it is written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Starters {
+    All,
+    One,
+    These(Vec<u32>),
+}
+
+impl FromStr for Starters {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Starters::All),
+            "one" => Ok(Starters::One),
+            list => {
+                let ids = list.split(',').map(str::parse).collect::<Result<Vec<u32>, _>>();
+                ids.map(Starters::These).map_err(|_| "write all, one, or ids as in 1,4".to_owned())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Starters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Starters::All => f.write_str("all"),
+            Starters::One => f.write_str("one"),
+            Starters::These(ids) => f.write_str(&ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Crash {
+    id: u32,
+    round: u64,
+}
+
+impl FromStr for Crash {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (id, round) = text.split_once('@').unwrap_or((text, "0"));
+        match (id.parse(), round.parse()) {
+            (Ok(id), Ok(round)) => Ok(Crash { id, round }),
+            _ => Err("write an id, or id@round as in 5@3".to_owned()),
+        }
+    }
+}
+
+fn orders() -> impl TypedValueParser<Value = Order> {
+    PossibleValuesParser::new(Order::ALL.map(Order::name))
+        .map(|name| Order::ALL.into_iter().find(|order| order.name() == name).expect("one of the names"))
+}
+
+fn schedules() -> impl TypedValueParser<Value = Schedule> {
+    const ALL: [Schedule; 2] = [Schedule::Sync, Schedule::Random];
+    PossibleValuesParser::new(ALL.map(Schedule::name))
+        .map(|name| ALL.into_iter().find(|schedule| schedule.name() == name).expect("one of the names"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starters_and_crashes_are_read_as_written() {
+        for text in ["all", "one", "1,4", "7"] {
+            assert_eq!(text.parse::<Starters>().unwrap().to_string(), text);
+        }
+        assert!("1,x".parse::<Starters>().is_err());
+        assert_eq!("5".parse(), Ok(Crash { id: 5, round: 0 }));
+        assert_eq!("5@3".parse(), Ok(Crash { id: 5, round: 3 }));
+        assert!("5@".parse::<Crash>().is_err());
+    }
+}

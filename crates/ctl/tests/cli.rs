@@ -1,0 +1,277 @@
+//! The real binary where no member is needed: help, exit codes, and the shape of its JSON.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use algorithms::catalog::{DEFAULT, ROWS};
+use algorithms::{Topology, catalog};
+use ctl::cluster::Scratch;
+use serde_json::Value;
+
+/// Runs `ctl` in an empty directory, without anything inherited that it would read.
+fn ctl(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ctl"))
+        .args(arguments)
+        .current_dir(directory)
+        .env_remove("CONCLAVE_CONFIG")
+        .env_remove("CONCLAVE_ENDPOINTS")
+        .output()
+        .expect("ctl runs")
+}
+
+fn run(arguments: &[&str]) -> Output {
+    let scratch = Scratch::new("cli").unwrap();
+    ctl(scratch.path(), arguments)
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn json_lines(output: &Output) -> Vec<Value> {
+    stdout(output).lines().map(|line| serde_json::from_str(line).expect("a JSON object per line")).collect()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// A port that nobody listens on, as long as nobody else takes it.
+fn closed_endpoint() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+#[test]
+fn every_command_explains_itself() {
+    let commands: &[&[&str]] = &[
+        &[],
+        &["leader"],
+        &["status"],
+        &["watch"],
+        &["elect"],
+        &["step-down"],
+        &["up"],
+        &["init"],
+        &["config"],
+        &["algorithms"],
+        &["bench", "failover"],
+        &["bench", "sim"],
+        &["sim", "run"],
+        &["sim", "faults"],
+        &["completions"],
+        &["man"],
+    ];
+    for command in commands {
+        let output = run(&[command, &["--help"][..]].concat());
+        assert_eq!(output.status.code(), Some(0), "{command:?}");
+        assert!(stdout(&output).contains("Examples:"), "{command:?} has no examples");
+    }
+}
+
+#[test]
+fn wrong_usage_exits_2_and_says_why_on_stderr() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["no-such-command"], "no-such-command"),
+        (&["leader", "--no-such-option"], "--no-such-option"),
+        (&["leader", "--wait", "5"], "300ms"),
+        (&["leader", "-o", "xml"], "table"),
+        (&["leader"], "ctl up"),
+        (&["--config", "missing.toml", "leader"], "missing.toml"),
+        (&["--endpoints", "nonsense", "leader"], "host:port"),
+        (&["--endpoints", "127.0.0.1:1", "--secret-file", "missing", "leader"], "missing"),
+        (&["sim", "run", "--nodes", "0"], "0"),
+        (&["sim", "run", "--ids", "1,2,1"], "1"),
+        (&["sim", "run", "--ids", "1,4294967296"], "4294967296"),
+        (&["sim", "run", "--ids", "1,x"], "x"),
+        (&["sim", "run", "--ids", "1,2", "--initiators", "3"], "3"),
+        (&["sim", "run", "--ids", "1,2", "--crash", "3"], "3"),
+        (&["sim", "run"], "--nodes"),
+        (&["up", "-n", "0"], "0"),
+        (&["init", "-n", "3", "alpha", "beta"], "ctl init -n 2 alpha beta"),
+        (&["config"], "--example"),
+    ];
+    for (arguments, expected) in cases {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{arguments:?}: errors are no data");
+    }
+}
+
+#[test]
+fn an_unknown_algorithm_exits_2_and_lists_the_known_ones() {
+    for command in [&["sim", "run", "--nodes", "5"][..], &["bench", "failover"], &["up"], &["init", "alpha"]] {
+        let output = run(&[command, &["--algorithm", "no-such"][..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
+        for name in catalog::names() {
+            assert!(stderr(&output).contains(name), "{name} is missing: {}", stderr(&output));
+        }
+    }
+}
+
+#[test]
+fn an_algorithm_on_the_wrong_topology_exits_2_and_names_what_fits() {
+    let ring = ROWS.iter().find(|row| row.topology == Topology::Ring).unwrap();
+    let output = run(&["up", "--algorithm", ring.name, "--topology", "mesh"]);
+    assert_eq!(output.status.code(), Some(2));
+    let fitting = ROWS.iter().filter(|row| row.topology == Topology::Mesh);
+    fitting.for_each(|row| assert!(stderr(&output).contains(row.name), "{}", stderr(&output)));
+}
+
+#[test]
+fn nobody_reachable_exits_3_and_options_may_follow_the_command() {
+    let endpoint = closed_endpoint();
+    for command in [&["leader"][..], &["status"], &["elect"], &["step-down"], &["leader", "--wait", "100ms"]] {
+        for arguments in
+            [[&["--endpoints", &endpoint][..], command].concat(), [command, &["--endpoints", &endpoint]].concat()]
+        {
+            let output = run(&arguments);
+            assert_eq!(output.status.code(), Some(3), "{arguments:?}: {}", stderr(&output));
+            let said = stderr(&output);
+            assert!(said.contains(&endpoint) && said.contains("try:"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn status_of_a_dead_cluster_still_shows_its_members() {
+    let endpoint = closed_endpoint();
+    let output = run(&["--endpoints", &endpoint, "status", "-o", "json"]);
+    assert_eq!(output.status.code(), Some(3));
+    let status = &json_lines(&output)[0];
+    assert_eq!(status["schema"], "conclave.status/1");
+    assert_eq!(status["verdict"], "NO QUORUM");
+    assert_eq!(status["leader"], Value::Null);
+    let member = &status["members"][0];
+    assert_eq!((&member["up"], &member["role"], &member["address"]), (&false.into(), &"down".into(), &endpoint.into()));
+    for key in ["id", "leader", "epoch", "incarnation", "lease_ms", "sent", "received", "last_heard_ms"] {
+        assert_eq!(member[key], Value::Null, "{key}");
+    }
+}
+
+#[test]
+fn a_member_that_never_answers_costs_the_member_timeout_and_no_more() {
+    // Connections complete in the kernel; nobody ever reads them, as with a stopped process.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = listener.local_addr().unwrap().to_string();
+    let endpoints = [endpoint.as_str(); 8].join(",");
+    let start = std::time::Instant::now();
+    let output = run(&["--endpoints", &endpoints, "leader", "--member-timeout", "200ms"]);
+    let took = start.elapsed().as_millis();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!((200..600).contains(&took), "{took} ms");
+}
+
+#[test]
+fn the_nearest_config_above_is_found_and_a_missing_secret_exits_8() {
+    let scratch = Scratch::new("cli").unwrap();
+    let below = scratch.path().join("a/b");
+    std::fs::create_dir_all(&below).unwrap();
+    std::fs::create_dir(scratch.path().join(".conclave")).unwrap();
+    let endpoint = closed_endpoint();
+    let config = scratch.path().join(".conclave/cluster.toml");
+    let text = format!("[cluster]\nname = 'x'\n[[peers]]\nid = 7\naddress = '{endpoint}'\n");
+    std::fs::write(&config, &text).unwrap();
+    let output = ctl(&below, &["leader"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains(&format!("7 at {endpoint}")), "{}", stderr(&output));
+    std::fs::write(&config, text.replace("[[peers]]", "secret_file = 'gone'\n[[peers]]")).unwrap();
+    let output = ctl(&below, &["leader"]);
+    assert_eq!(output.status.code(), Some(8), "{}", stderr(&output));
+}
+
+#[test]
+fn every_row_elects_a_leader_in_the_documented_schema() {
+    for row in ROWS {
+        let output = run(&["sim", "run", "--algorithm", row.name, "--ids", "1,2,3,4,5,6", "-o", "json"]);
+        assert_eq!(output.status.code(), Some(0), "{}: {}", row.name, stderr(&output));
+        let [line] = &json_lines(&output)[..] else { panic!("one object per trial") };
+        assert_eq!(line["schema"], "conclave.sim/1");
+        assert_eq!(line["algorithm"], row.name);
+        assert_eq!(line["nodes"], 6);
+        assert!(line["leader"].is_u64(), "{line}");
+        for key in ["seed", "schedule", "initiators", "rounds", "steps", "wall_ms"] {
+            assert!(line.get(key).is_some(), "{key} is missing: {line}");
+        }
+        assert_eq!(keys(&line["theory"]), ["best", "mean", "worst"]);
+        let messages = &line["messages"];
+        let count = |value: &Value| value.as_u64().unwrap();
+        let by_kind: u64 = messages["by_kind"].as_object().unwrap().values().map(count).sum();
+        assert_eq!(count(&messages["total"]), by_kind);
+        assert_eq!(count(&messages["total"]), count(&messages["election"]) + count(&messages["announcement"]));
+    }
+}
+
+#[test]
+fn the_same_seed_prints_the_same_and_trials_take_the_next_ones() {
+    let arguments = ["sim", "run", "--nodes", "50", "--schedule", "random", "--seed", "9", "--trials", "3"];
+    assert_eq!(stdout(&run(&arguments)), stdout(&run(&arguments)));
+    let seeds: Vec<Value> =
+        json_lines(&run(&[&arguments[..], &["-o", "json"]].concat())).iter().map(|line| line["seed"].clone()).collect();
+    assert_eq!(seeds, [9, 10, 11].map(Value::from));
+}
+
+#[test]
+fn the_catalog_is_listed_whole() {
+    let output = run(&["algorithms", "-o", "json"]);
+    let lines = json_lines(&output);
+    let names: Vec<&str> = lines.iter().map(|line| line["name"].as_str().unwrap()).collect();
+    assert_eq!(names, catalog::names().collect::<Vec<_>>());
+    let defaults: Vec<&Value> = lines.iter().filter(|line| line["default"] == true).map(|line| &line["name"]).collect();
+    assert_eq!(defaults, [DEFAULT]);
+    let table = stdout(&run(&["algorithms"]));
+    catalog::names().for_each(|name| assert!(table.contains(name), "{table}"));
+}
+
+#[test]
+fn completions_and_manual_pages_know_the_commands() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = run(&["completions", shell]);
+        assert_eq!(output.status.code(), Some(0), "{shell}");
+        assert!(stdout(&output).contains("step-down"), "{shell}");
+    }
+    let scratch = Scratch::new("cli").unwrap();
+    let output = ctl(scratch.path(), &["man", "pages"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(scratch.path().join("pages/ctl-sim-run.1").is_file());
+}
+
+#[test]
+fn init_writes_a_config_and_a_private_secret_and_replaces_neither() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new("cli").unwrap();
+    let output = ctl(scratch.path(), &["init", "-n", "3", "alpha", "beta:7500", "[::1]", "--dir", "deploy"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let secret = scratch.path().join("deploy/secret");
+    assert_eq!(std::fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
+    let config = std::fs::read_to_string(scratch.path().join("deploy/cluster.toml")).unwrap();
+    for address in ["alpha:7400", "beta:7500", "[::1]:7400"] {
+        assert!(config.contains(&format!("address = \"{address}\"")), "{config}");
+    }
+    let before = std::fs::read(&secret).unwrap();
+    let again = ctl(scratch.path(), &["init", "alpha", "--dir", "deploy"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(std::fs::read(&secret).unwrap(), before);
+}
+
+#[test]
+fn the_example_config_is_one() {
+    let output = run(&["config", "--example"]);
+    assert_eq!(output.status.code(), Some(0));
+    let scratch = Scratch::new("cli").unwrap();
+    let path = scratch.path().join("example.toml");
+    std::fs::write(&path, stdout(&output)).unwrap();
+    assert!(client::ClusterFile::read(&path).unwrap().peers.len() > 1);
+}
+
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    let script = format!("{} algorithms -o json | head -0", env!("CARGO_BIN_EXE_ctl"));
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(stderr(&output), "");
+}

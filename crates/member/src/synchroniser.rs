@@ -1,0 +1,103 @@
+//! Runs a synchronous algorithm over asynchronous links: every round every node sends exactly one frame to the right,
+//! empty if the algorithm is silent. FIFO links make the frame of round r the proof that nothing more of it comes.
+//!
+//! Being dragged in by a neighbour's frame is not waking up: only a node that was told to campaign is awake. The winner
+//! names the round after which everybody stops: n rounds later its frame has been all around.
+//!
+//! Frames are not messages of the algorithm: counts of the theory speak of [`Synchronised::payloads`] only.
+
+use std::collections::VecDeque;
+
+use algorithms::{Campaign, Ctx, Election, Input, Kind, Message, Next, Outbox, Outcome, Protocol, Rounds, Side};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Synchronised<R: Rounds> {
+    algorithm: R,
+    /// The next round to play; `None` before this node takes part.
+    next: Option<u64>,
+    /// Frames of the left neighbour for rounds not played yet; the first belongs to round `next - 1`.
+    inbox: VecDeque<Frame<R::Message>>,
+    stop_after: Option<u64>,
+    payloads: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Frame<M> {
+    pub payload: Vec<M>,
+    /// The last round, once the winner knows it.
+    pub stop_after: Option<u64>,
+}
+
+impl<M: Message> Message for Frame<M> {
+    const KINDS: &'static [Kind] = &[Kind::election("frame")];
+
+    fn kind(&self) -> usize {
+        0
+    }
+}
+
+impl<R: Rounds> Protocol for Synchronised<R> {
+    type Link = Side;
+    type Message = Frame<R::Message>;
+    type Timer = ();
+    type Command = Campaign;
+    type Event = Outcome;
+    type Durable = ();
+
+    fn start(ctx: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
+        Synchronised { algorithm: R::new(ctx), next: None, inbox: VecDeque::new(), stop_after: None, payloads: 0 }
+    }
+
+    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Command(Campaign) if self.next.is_none() => self.play(ctx, 0, true, &[], out),
+            Input::Message { from: Side::Left, message } => {
+                if self.next.is_none() {
+                    self.play(ctx, 0, false, &[], out);
+                }
+                // Nobody can be further ahead than the ring is long.
+                if self.inbox.len() <= ctx.view.len() {
+                    self.inbox.push_back(message);
+                }
+                self.catch_up(ctx, out);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<R: Rounds> Election for Synchronised<R> {}
+
+impl<R: Rounds> Synchronised<R> {
+    /// Messages of the algorithm itself, without the frames that carry them.
+    pub fn payloads(&self) -> u64 {
+        self.payloads
+    }
+
+    /// Plays every round whose frame has come.
+    fn catch_up(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        while let Some(r) = self.next {
+            if self.stop_after.is_some_and(|last| r > last) {
+                return;
+            }
+            let Some(frame) = self.inbox.pop_front() else { return };
+            self.stop_after = self.stop_after.or(frame.stop_after);
+            self.play(ctx, r, false, &frame.payload, out);
+        }
+    }
+
+    fn play(&mut self, ctx: &Ctx<'_>, r: u64, awake: bool, inbox: &[R::Message], out: &mut impl Outbox<Self>) {
+        let mut payload = Vec::new();
+        let next = self.algorithm.round(ctx, r, awake, inbox, &mut payload);
+        self.next = Some(r + 1);
+        self.payloads += payload.len() as u64;
+        if let Next::Decided(outcome) = next {
+            if outcome == Outcome::Won {
+                self.stop_after = Some(r + ctx.view.len() as u64 + 1);
+            }
+            out.announce(outcome);
+        }
+        out.send(Side::Right, Frame { payload, stop_after: self.stop_after });
+    }
+}
