@@ -24,8 +24,7 @@ pub(crate) use layout::config_text;
 pub use layout::{hex_secret, write_secret};
 pub(crate) use plan::NODES_MAX;
 pub use plan::Plan;
-pub(crate) use ports::anywhere as ports_anywhere;
-pub use ports::free_ports;
+pub use ports::{free_ports, free_ports_elsewhere};
 pub use scratch::Scratch;
 
 /// How long a member may take to leave in order.

@@ -1,1 +1,15 @@
-//! model
+//! Models for an exhaustive checker, over the very machines that run live: every interleaving of small clusters.
+//!
+//! - [`bare`]: an election machine of the catalog on reliable FIFO links.
+//! - [`synchronous`]: an algorithm of synchronous rounds, woken in every possible round.
+//! - [`members`]: whole members with connections, crashes between effects, restarts and false suspicions.
+//! - [`check`]: runs a model, says how much of it was seen, and names what broke.
+//!
+//! Messages are never duplicated: a TCP connection does not, and what a broken connection had in flight is lost, not
+//! resent. Every `always` property stands beside a `sometimes`, so that a model that does nothing passes nothing.
+
+pub mod bare;
+pub mod check;
+mod effects;
+pub mod members;
+pub mod synchronous;

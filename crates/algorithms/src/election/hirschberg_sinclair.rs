@@ -1,4 +1,4 @@
-//! Hirschberg and Sinclair 1980: decentralised extrema finding in circular configurations. Phase and hop version.
+//! Hirschberg and Sinclair 1980: decentralized extrema-finding in circular configurations of processors. Phases and hops.
 //!
 //! Model: asynchronous bidirectional ring, unique ids, n unknown, no failure inside an election.
 //!

@@ -1,4 +1,4 @@
-//! Itai and Rodeh 1981: symmetry breaking in distributed networks. Election without ids.
+//! Itai and Rodeh 1981: symmetry breaking in distributive networks. Election without ids.
 //!
 //! Model: asynchronous unidirectional ring, FIFO links, n known to all, *no ids*, private random numbers.
 //!

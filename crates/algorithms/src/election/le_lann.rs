@@ -1,4 +1,4 @@
-//! Le Lann 1977: towards a formal approach to distributed systems. The first election on a ring.
+//! Le Lann 1977: distributed systems, towards a formal approach. The first election on a ring.
 //!
 //! Model: asynchronous unidirectional ring, FIFO links (essential), unique ids, n unknown, no failure inside an
 //! election.

@@ -131,6 +131,26 @@ fn peterson_enters_the_published_number_of_phases() {
 }
 
 #[test]
+fn synchronous_rounds_with_announcement_are_the_published_ones() {
+    let peterson = [(2, 2), (4, 4), (7, 7), (9, 9), (11, 11), (13, 15)];
+    for (i, (least, most)) in peterson.into_iter().enumerate() {
+        let rounds = |name, ids: &Vec<u32>| cost(name, Highest, Rounds, ids);
+        let rings = cyclic_orders(i + 1);
+        let found: Vec<u64> = rings.iter().map(|ids| rounds("peterson", ids)).collect();
+        assert_eq!((summary(&found).0, summary(&found).2), (least, most), "n = {}", i + 1);
+        let n = i as u64 + 1;
+        assert!(rings.iter().all(|ids| rounds("le-lann", ids) == n && rounds("chang-roberts", ids) == 2 * n));
+        for name in ["chang-roberts", "chang-roberts-substitute", "le-lann"] {
+            let starts = rings.iter().flat_map(|ids| (0..=i).map(move |at| (ids, at)));
+            let found: Vec<u64> = starts.map(|(ids, at)| run(name, Highest, ids, &[at], 0).rounds).collect();
+            let (least, _, most) = summary(&found);
+            let published = if name == "le-lann" { (2 * n - 1, 2 * n - 1) } else { (2 * n, 3 * n - 1) };
+            assert_eq!((least, most), published, "{name} n = {n}");
+        }
+    }
+}
+
+#[test]
 fn fixed_rings_cost_what_was_published() {
     let rings = [([1, 3, 2, 4], 16, 32, 8), ([1, 2, 3, 4], 11, 28, 7), ([4, 3, 2, 1], 11, 28, 10)];
     for (ids, peterson, hirschberg_sinclair, chang_roberts) in rings {

@@ -23,11 +23,12 @@ pub fn free_ports(count: u32, base: Option<u16>) -> Result<Vec<u16>> {
             _ => bail!("{count} ports from {base} on do not exist"),
         };
     }
-    row(FIRST, count).or_else(|_| anywhere(count))
+    row(FIRST, count).or_else(|_| free_ports_elsewhere(u32::from(count)))
 }
 
 /// Free ports away from the documented range, for clusters that nobody talks to by hand.
-pub(crate) fn anywhere(count: u16) -> Result<Vec<u16>> {
+pub fn free_ports_elsewhere(count: u32) -> Result<Vec<u16>> {
+    let count = u16::try_from(count)?;
     let span = u32::from(ELSEWHERE.end - ELSEWHERE.start - count);
     for _ in 0..TRIES {
         let dice = getrandom::u32()?;
@@ -53,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_port_in_use_is_named_and_avoided() {
-        let ports = anywhere(3).unwrap();
+        let ports = free_ports_elsewhere(3).unwrap();
         let _held = TcpListener::bind((Ipv4Addr::LOCALHOST, ports[1])).unwrap();
         let error = free_ports(3, Some(ports[0])).unwrap_err().to_string();
         assert!(error.contains(&ports[1].to_string()), "{error}");

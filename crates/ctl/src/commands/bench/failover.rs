@@ -15,7 +15,7 @@ use super::super::choices::{self, AlgorithmArg, TopologyArg};
 use super::super::up::Stop;
 use super::statistics::{Summary, summary};
 use crate::args::Globals;
-use crate::cluster::{Cluster, Plan, Scratch, node_binary, ports_anywhere};
+use crate::cluster::{Cluster, Plan, Scratch, free_ports_elsewhere, node_binary};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, Table};
 
@@ -89,7 +89,7 @@ pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), 
         node_binary().map_err(|error| Failure::from(error).hint("build it: cargo build --release -p node -p ctl"))?;
     let mut stop = Stop::new()?;
     let scratch = Scratch::new("bench")?;
-    let mut cluster = Cluster::prepare(&plan, scratch.path(), &ports_anywhere(args.nodes as u16)?, binary)?;
+    let mut cluster = Cluster::prepare(&plan, scratch.path(), &free_ports_elsewhere(args.nodes)?, binary)?;
     cluster.start_all()?;
     let outcome = tokio::select! {
         outcome = trials(&mut cluster, &plan, args) => outcome.map_err(Failure::from),

@@ -1,0 +1,25 @@
+# Builds inside a Rust image, for those who can pull one: `docker compose up --build`.
+# Without a registry use ./scripts/compose, which builds here and packs the result with Dockerfile.local.
+# Both give the same image: two binaries, the libraries they need, one config.
+
+FROM rust:1-slim AS build
+WORKDIR /src
+COPY . .
+RUN cargo build --release --locked -p node -p ctl
+# Everything of the image, gathered under /image.
+RUN mkdir -p /image/usr/local/bin /image/etc/conclave /image/data /image/tmp \
+ && chmod 1777 /image/data /image/tmp \
+ && cp target/release/node target/release/ctl /image/usr/local/bin/ \
+ && cp config/compose.toml /image/etc/conclave/ \
+ && echo 'hosts: files dns' > /image/etc/nsswitch.conf \
+ && echo 'root:x:0:0:root:/:/bin/false' > /image/etc/passwd \
+ && ldd target/release/node target/release/ctl | grep -o '/[^ ]*\.so[^ ]*' | sort -u \
+    | while read -r library; do cp -L --parents "$library" /image; done
+
+FROM scratch
+COPY --from=build /image /
+ENV PATH=/usr/local/bin CONCLAVE_CONFIG=/etc/conclave/compose.toml CONCLAVE_DATA_DIR=/data
+EXPOSE 7400 8400
+VOLUME /data
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["/usr/local/bin/node"]

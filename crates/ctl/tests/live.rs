@@ -1,0 +1,236 @@
+//! Real processes: elected, killed, paused, restarted and asked through the real binary.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use algorithms::Topology;
+use algorithms::catalog::{self, ROWS, Row};
+use ctl::cluster::{Plan, Scratch};
+use serde_json::Value;
+use support::{Live, PATIENCE, ctl, stderr, stdout};
+
+const ALL: &[u32] = &[1, 2, 3, 4, 5];
+
+fn default_row() -> &'static Row {
+    catalog::row(catalog::DEFAULT).unwrap()
+}
+
+fn five() -> Plan {
+    Plan::new(5, default_row())
+}
+
+fn ring_row() -> &'static Row {
+    Plan::choose(None, Some(Topology::Ring)).unwrap()
+}
+
+#[tokio::test]
+async fn the_next_best_follows_a_killed_leader_which_takes_over_again_when_it_returns() {
+    for row in [default_row(), ring_row()] {
+        let mut live = Live::start(&Plan::new(5, row));
+        let first = live.agreement_on(5, ALL).await;
+        assert_eq!(live.leader().await, "5\n");
+        live.kill(5).await;
+        let second = live.agreement_on(4, &ALL[..4]).await;
+        assert!(second > first, "{}: epoch {second} after {first}", row.name);
+        assert_eq!(live.leader().await, "4\n");
+        live.cluster.start(5).unwrap();
+        let third = live.agreement_on(5, ALL).await;
+        assert!(third > second, "{}: epoch {third} after {second}", row.name);
+        assert_eq!(live.leader().await, "5\n");
+        live.cluster.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn the_last_survivor_leads() {
+    let mut live = Live::start(&five());
+    live.agreement_on(5, ALL).await;
+    for id in [5, 4, 3, 2] {
+        live.cluster.kill(id).unwrap();
+    }
+    for id in [5, 4, 3, 2] {
+        live.cluster.reap(id).await.unwrap();
+    }
+    live.agreement_on(1, &[1]).await;
+    assert_eq!(live.leader().await, "1\n");
+    let status = live.ctl(&["status", "-o", "json"]).await;
+    assert_eq!(status.status.code(), Some(0), "{}", stderr(&status));
+    let status: Value = serde_json::from_str(&stdout(&status)).unwrap();
+    assert_eq!((&status["verdict"], &status["leader"]), (&"AGREED".into(), &1.into()));
+    let roles: Vec<&str> = status["members"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["leader", "down", "down", "down", "down"]);
+}
+
+#[tokio::test]
+async fn without_preemption_a_returning_better_member_follows() {
+    let mut live = Live::start(&Plan { preempt: false, ..five() });
+    live.agreement_on(5, ALL).await;
+    live.kill(5).await;
+    let epoch = live.agreement_on(4, &ALL[..4]).await;
+    live.cluster.start(5).unwrap();
+    // A restarted member may be ahead in epochs, so the leader's may grow; the leader stays.
+    let (leader, _) = live.agreement_that(ALL, |_, found| found >= epoch).await;
+    assert_eq!(leader, 4);
+    assert_eq!(live.leader().await, "4\n");
+}
+
+#[tokio::test]
+async fn a_paused_leader_is_replaced_and_on_its_return_one_leader_remains() {
+    let mut live = Live::start(&five());
+    live.agreement_on(5, ALL).await;
+    live.cluster.pause(5).unwrap();
+    live.agreement_on(4, &ALL[..4]).await;
+    let start = Instant::now();
+    assert_eq!(live.leader().await, "4\n", "a member that does not answer is no disagreement");
+    assert!(start.elapsed() < Duration::from_secs(1), "took {:?} with a member timeout of 300ms", start.elapsed());
+    live.cluster.resume(5).unwrap();
+    live.agreement_on(5, ALL).await;
+    assert_eq!(live.leader().await, "5\n");
+}
+
+#[tokio::test]
+async fn nine_members_that_start_in_the_same_moment_agree_soon() {
+    for row in [default_row(), ring_row()] {
+        let start = Instant::now();
+        let mut live = Live::start(&Plan::new(9, row));
+        live.agreement_on(9, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).await;
+        // Two seconds on a machine of its own; the other tests run at the same time.
+        assert!(start.elapsed() < Duration::from_secs(6), "{}: took {:?}", row.name, start.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn every_row_survives_the_loss_of_its_leader() {
+    for row in ROWS {
+        let nodes = row.max_nodes.min(5) as u32;
+        let all: Vec<u32> = (1..=nodes).collect();
+        let mut live = Live::start(&Plan::new(nodes, row));
+        let (first, _) = live.agreement(&all).await;
+        live.kill(first).await;
+        let rest: Vec<u32> = all.iter().copied().filter(|&id| id != first).collect();
+        let (second, _) = live.agreement(&rest).await;
+        assert_ne!(first, second, "{}", row.name);
+        assert_eq!(live.leader().await, format!("{second}\n"), "{}", row.name);
+    }
+}
+
+#[tokio::test]
+async fn elect_begins_a_new_epoch_and_step_down_brings_the_next_best() {
+    let mut live = Live::start(&five());
+    let before = live.agreement_on(5, ALL).await;
+    let output = live.ctl(&["elect", "-o", "json"]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let change: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((&change["leader"], &change["was"]), (&5.into(), &5.into()));
+    assert!(change["epoch"].as_u64().unwrap() > before);
+
+    let output = live.ctl(&["step-down", "-o", "json"]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let change: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((&change["leader"], &change["was"]), (&4.into(), &5.into()));
+    assert_eq!(live.leader().await, "4\n");
+}
+
+#[tokio::test]
+async fn the_secret_is_asked_for() {
+    let mut live = Live::start(&five());
+    live.agreement_on(5, ALL).await;
+    let other = Scratch::new("live").unwrap();
+    let wrong = other.path().join("wrong");
+    std::fs::write(&wrong, "another secret that is long enough").unwrap();
+    let output = live.ctl(&["--secret-file", wrong.to_str().unwrap(), "leader"]).await;
+    assert_eq!(output.status.code(), Some(8), "wrong secret: {}", stderr(&output));
+
+    let config = std::fs::read_to_string(live.cluster.config()).unwrap();
+    let bare = other.path().join("bare.toml");
+    std::fs::write(&bare, config.replace("secret_file", "# secret_file")).unwrap();
+    for command in ["leader", "status", "elect", "step-down", "watch"] {
+        let output = ctl(&["--config", bare.to_str().unwrap(), command]).await;
+        assert_eq!(output.status.code(), Some(8), "{command} without a secret: {}", stderr(&output));
+    }
+    assert_eq!(live.leader().await, "5\n");
+}
+
+#[tokio::test]
+async fn members_that_disagree_are_told_apart() {
+    let mut small = Live::start(&Plan::new(2, default_row()));
+    // The same name and secret, so that both answer.
+    let scratch = Scratch::new("live").unwrap();
+    std::fs::copy(small.scratch.path().join("secret"), scratch.path().join("secret")).unwrap();
+    let mut large = Live::start_in(&Plan::new(3, default_row()), scratch);
+    small.agreement_on(2, &[1, 2]).await;
+    large.agreement_on(3, &[1, 2, 3]).await;
+    let both = [small.cluster.endpoints(), large.cluster.endpoints()].concat();
+    let both: Vec<String> = both.into_iter().map(|endpoint| endpoint.address).collect();
+    let both = both.join(",");
+    let output = small.ctl(&["--endpoints", &both, "leader"]).await;
+    assert_eq!(output.status.code(), Some(4), "{}", stdout(&output));
+    assert!(stderr(&output).contains("disagree"), "{}", stderr(&output));
+    let output = small.ctl(&["--endpoints", &both, "status"]).await;
+    assert_eq!(output.status.code(), Some(4));
+    assert!(stdout(&output).contains("SPLIT"), "{}", stdout(&output));
+    let output = small.ctl(&["--endpoints", &both, "leader", "--wait", "200ms"]).await;
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn waiting_for_a_leader_ends_when_there_is_one() {
+    let mut live = Live::start(&five());
+    let output = live.ctl(&["leader", "--wait", "15s"]).await;
+    assert_eq!((stdout(&output).as_str(), output.status.code()), ("5\n", Some(0)), "{}", stderr(&output));
+    live.agreement_on(5, ALL).await;
+}
+
+/// `ctl up` in the foreground, past its first line.
+struct Up {
+    child: tokio::process::Child,
+    observer: client::Observer,
+    started: Value,
+    _scratch: Scratch,
+}
+
+async fn up() -> Up {
+    use tokio::io::{AsyncBufReadExt, BufReader};
+    support::node_binary();
+    let scratch = Scratch::new("live").unwrap();
+    let mut child = tokio::process::Command::new(env!("CARGO_BIN_EXE_ctl"))
+        .args(["up", "-n", "3", "-o", "json"])
+        .current_dir(scratch.path())
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("up starts").unwrap();
+    let started: Value = serde_json::from_str(&line.expect("a line")).unwrap();
+    let file = client::ClusterFile::read(&scratch.path().join(client::DEFAULT_CONFIG)).unwrap();
+    let secret = client::Secret::from_file(file.secret_file.unwrap()).unwrap();
+    let settings = client::ClientSettings { cluster: file.name, secret: Some(secret), deadline: PATIENCE };
+    let mut observer = client::Observer::new(file.peers, &settings);
+    tokio::time::timeout(PATIENCE, observer.until_all_agree()).await.expect("all agree");
+    Up { child, observer, started, _scratch: scratch }
+}
+
+#[tokio::test]
+async fn up_stops_its_members_in_order_when_it_is_told_to_stop() {
+    let mut up = up().await;
+    assert_eq!((&up.started["schema"], &up.started["leader"]), (&"conclave.up/1".into(), &3.into()));
+    let pid = rustix::process::Pid::from_raw(up.child.id().unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let status = tokio::time::timeout(PATIENCE, up.child.wait()).await.expect("up ends").unwrap();
+    assert_eq!(status.code(), Some(0));
+    // It reaped them all, so they are gone now, not soon.
+    for member in up.started["members"].as_array().unwrap() {
+        let pid = rustix::process::Pid::from_raw(member["pid"].as_i64().unwrap() as i32).unwrap();
+        assert!(rustix::process::test_kill_process(pid).is_err(), "{member} still runs");
+    }
+}
+
+#[tokio::test]
+async fn members_do_not_outlive_a_killed_up() {
+    let mut up = up().await;
+    up.child.kill().await.unwrap();
+    let gone = up.observer.until(|observer| observer.views().is_empty());
+    tokio::time::timeout(PATIENCE, gone).await.expect("all members end");
+}

@@ -1,0 +1,119 @@
+//! What must hold of a bare election, and what must be possible lest the model be vacuous.
+
+use super::{Bare, Election, Elects, Life, Outcome, Property, State, Status, Timers, Uid};
+
+pub const ONE_WINNER: &str = "at most one winner";
+pub const AGREEMENT: &str = "all who decided agree";
+pub const ALL_DECIDE: &str = "when all is quiet everybody has decided";
+pub const BEST_WINS: &str = "nobody but the best wins";
+pub const ONCE: &str = "nobody decides twice";
+pub const FINAL: &str = "when all is quiet everybody follows the best";
+const ASSERTION_1: &str = "assertion 1 of the state vectors";
+
+pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
+    let mut all = vec![Property::sometimes("somebody wins", |_, state: &State<E>| state.winners() > 0)];
+    if model.timers == Timers::Anytime {
+        all.push(Property::always(FINAL, |model: &Bare<E>, state: &State<E>| {
+            !over(model, state) || follows_best(model, state)
+        }));
+        all.push(Property::sometimes("two winners on the way", |_, state: &State<E>| state.winners() > 1));
+        all.push(Property::sometimes("all is quiet", over));
+        return all;
+    }
+    all.push(Property::always(ONE_WINNER, one_winner));
+    all.push(Property::always(AGREEMENT, agreement));
+    if model.crashes > 0 {
+        all.push(Property::sometimes("a crash between two effects", |_, state: &State<E>| state.torn));
+    } else {
+        all.push(Property::sometimes("the election is over", over));
+        all.push(Property::sometimes("one initiator suffices", |model: &Bare<E>, state: &State<E>| {
+            over(model, state) && starts(state) == 1
+        }));
+        all.push(Property::sometimes("all start", |model: &Bare<E>, state: &State<E>| {
+            over(model, state) && starts(state) == state.nodes.len()
+        }));
+        if model.elects == Elects::Best {
+            all.push(Property::always(BEST_WINS, |model: &Bare<E>, state: &State<E>| {
+                let best = best(model, state);
+                state.nodes.iter().enumerate().all(|(at, node)| !node.ever_won || uid(model, state, at) == best)
+            }));
+        }
+        if E::LIFE == Life::PerRound {
+            all.push(Property::always(ONCE, |_, state: &State<E>| state.nodes.iter().all(|node| !node.decided_twice)));
+        }
+    }
+    if model.crashes == 0 || model.detects_crashes() {
+        all.push(Property::always(ALL_DECIDE, |model: &Bare<E>, state: &State<E>| {
+            !over(model, state) || state.content()
+        }));
+    }
+    if E::LIFE == Life::Continuous {
+        all.push(Property::always(ASSERTION_1, assertion_1));
+        all.push(Property::sometimes("two nodes are Normal", |_, state: &State<E>| {
+            vectors(state, Status::Normal).count() > 1
+        }));
+    }
+    all
+}
+
+/// Somebody has started, and nothing more happens unless somebody else does.
+fn over<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
+    starts(state) > 0 && model.progress(state).is_empty()
+}
+
+fn starts<E: Election>(state: &State<E>) -> usize {
+    state.nodes.iter().filter(|node| !node.asleep).count()
+}
+
+/// Nodes that wait for ever are as good as dead, so a crash changes nothing where no timer is believed. Where one is, a
+/// dead winner is replaced.
+fn one_winner<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
+    if model.crashes > 0 && model.detects_crashes() {
+        return state.living().filter(|(_, node)| node.outcome == Some(Outcome::Won)).count() <= 1;
+    }
+    state.winners() <= 1
+}
+
+fn agreement<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
+    let replaced = model.crashes > 0 && model.detects_crashes();
+    let lives = |leader: Uid| state.living().any(|(at, _)| uid(model, state, at) == leader);
+    let mut leaders = state.living().filter_map(|(at, node)| leader(model, state, at, node.outcome));
+    let first = leaders.by_ref().find(|&leader| !replaced || lives(leader));
+    leaders.filter(|&leader| !replaced || lives(leader)).all(|leader| Some(leader) == first)
+}
+
+fn follows_best<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
+    let best = best(model, state);
+    state.living().all(|(at, node)| leader(model, state, at, node.outcome) == Some(best))
+}
+
+fn leader<E: Election>(model: &Bare<E>, state: &State<E>, at: usize, outcome: Option<Outcome>) -> Option<Uid> {
+    match outcome {
+        Some(Outcome::Won) => Some(uid(model, state, at)),
+        Some(Outcome::Follow(leader)) => leader,
+        _ => None,
+    }
+}
+
+/// Two in Reorganization or Normal have the same coordinator; two in Normal the same task.
+fn assertion_1<E: Election>(_: &Bare<E>, state: &State<E>) -> bool {
+    let settled = || vectors(state, Status::Reorganization).chain(vectors(state, Status::Normal));
+    let mut coordinators = settled().map(|vector| vector.c);
+    let first = coordinators.next();
+    let mut tasks = vectors(state, Status::Normal).map(|vector| vector.d);
+    let task = tasks.next();
+    coordinators.all(|c| Some(c) == first) && tasks.all(|d| Some(d) == task)
+}
+
+fn vectors<E: Election>(state: &State<E>, s: Status) -> impl Iterator<Item = algorithms::StateVector> {
+    state.living().filter_map(|(_, node)| node.machine.state_vector()).filter(move |vector| vector.s == s)
+}
+
+fn uid<E: Election>(model: &Bare<E>, state: &State<E>, at: usize) -> Uid {
+    model.views[state.view].members()[at]
+}
+
+fn best<E: Election>(model: &Bare<E>, state: &State<E>) -> Uid {
+    let members = model.views[state.view].members();
+    model.settings.wins.best(members.iter().copied()).expect("a view has members")
+}

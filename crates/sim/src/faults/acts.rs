@@ -1,0 +1,196 @@
+//! What happens to processes and connections: faults, dials, closes.
+
+use algorithms::{Ctx, Input};
+use member::Command;
+
+use super::network::{ConnId, Parcel, Transit};
+use super::plan::{Action, MS, US};
+use super::process::Effects;
+use super::subject::Subject;
+use super::world::{BACKOFF_MAX, BACKOFF_MIN, DIAL_TIMEOUT, What, World};
+
+impl<S: Subject> World<'_, S> {
+    pub(super) fn act(&mut self, action: &Action) {
+        self.trace.note(self.now, || format!("-- {action}"));
+        match *action {
+            Action::Start(node) => self.start(node),
+            Action::Kill(node) => self.kill(node),
+            Action::KillAfter(node, effects) => self.processes[node].doom = Some(effects),
+            Action::Pause(node) => {
+                if self.processes[node].runs() {
+                    self.stats.pauses += 1;
+                    self.processes[node].paused = true;
+                    self.dirty = true;
+                }
+            }
+            Action::Resume(node) => {
+                if self.processes[node].paused {
+                    self.resume(node);
+                }
+            }
+            Action::Cut(from, to) => {
+                self.stats.cuts += 1;
+                self.network.cut(from, to);
+                self.dirty = true;
+            }
+            Action::Mend(from, to) => {
+                let held = self.network.mend(from, to);
+                self.release(held);
+            }
+            Action::Elect(node) => self.command(node, Command::Elect),
+            Action::StepDown(node) => self.command(node, Command::StepDown),
+            Action::Heal => self.heal(),
+            Action::Agreed => self.judge_agreement(),
+        }
+    }
+
+    fn heal(&mut self) {
+        for a in 0..self.processes.len() {
+            for b in 0..self.processes.len() {
+                let held = self.network.mend_all(a, b);
+                self.release(held);
+            }
+        }
+        for node in 0..self.processes.len() {
+            self.processes[node].doom = None;
+            if self.processes[node].paused {
+                self.resume(node);
+            }
+            self.start(node);
+        }
+    }
+
+    /// TCP sends again what a cut swallowed, after its own timeout.
+    fn release(&mut self, held: Vec<Parcel<S::Message>>) {
+        self.dirty = true;
+        for parcel in held {
+            let later = self.now + self.rng.between(MS, 50 * MS);
+            let at = self.network.arrival(later, parcel.from, parcel.to, &mut self.rng);
+            self.schedule(at, What::Parcel(parcel));
+        }
+    }
+
+    fn start(&mut self, node: usize) {
+        if self.processes[node].machine.is_some() {
+            return;
+        }
+        self.stats.starts += 1;
+        self.trace.line(self.now, self.view, node, || "starts".into());
+        let (view, settings) = (self.view, self.settings);
+        let ctx = Ctx { me: view.members()[node], view, settings, dice: self.rng.word() };
+        let process = &mut self.processes[node];
+        process.boot += 1;
+        let stored = process.disk.record.clone();
+        process.machine = Some(S::start(&ctx, stored, &mut Effects(&mut process.effects)));
+        self.after_step(node);
+    }
+
+    /// The process is gone; the kernel closes its connections.
+    pub(super) fn kill(&mut self, node: usize) {
+        if self.processes[node].machine.is_none() {
+            return;
+        }
+        self.stats.kills += 1;
+        self.trace.line(self.now, self.view, node, || "is killed".into());
+        let writes = self.processes[node].disk.writes.len();
+        let survive = self.rng.index(writes + 1);
+        self.processes[node].die(survive);
+        self.dirty = true;
+        for peer in (0..self.processes.len()).filter(|&peer| peer != node) {
+            if let Some(conn) = self.network.close(node, peer) {
+                self.post(Parcel { conn, from: node, to: peer, what: Transit::Fin });
+            }
+        }
+        self.forget_deferred(node);
+    }
+
+    /// Closes the own end: the peer is told, the closer knows.
+    pub(super) fn hang_up(&mut self, node: usize, peer: usize) {
+        if let Some(conn) = self.network.close(node, peer) {
+            self.dirty = true;
+            self.post(Parcel { conn, from: node, to: peer, what: Transit::Fin });
+        }
+    }
+
+    pub(super) fn arrive(&mut self, parcel: Parcel<S::Message>) {
+        let Parcel { conn, from, to, what } = parcel;
+        if self.network.end(to, from) != Some(conn) {
+            return;
+        }
+        let peer = self.id(from);
+        match what {
+            Transit::Data(message) => self.input(to, Input::Message { from: peer, message }),
+            Transit::Fin => {
+                self.network.close(to, from);
+                self.dirty = true;
+                self.input(to, Input::PeerDown(peer));
+            }
+        }
+    }
+
+    pub(super) fn up(&mut self, node: usize, boot: u32, peer: usize, conn: ConnId) {
+        if self.processes[node].boot != boot || self.processes[node].machine.is_none() {
+            // It died between the handshake and the news of it.
+            return self.post(Parcel { conn, from: node, to: peer, what: Transit::Fin });
+        }
+        self.dirty = true;
+        let id = self.id(peer);
+        if self.network.open(node, peer, conn).is_some() {
+            self.input(node, Input::PeerDown(id));
+        }
+        // Killed by the step before, it has closed this end again.
+        if self.network.end(node, peer) == Some(conn) {
+            self.processes[node].failed[peer] = 0;
+            self.input(node, Input::PeerUp(id));
+        }
+    }
+
+    /// Dials everybody the machine wants and has no connection to.
+    pub(super) fn plan_dials(&mut self, node: usize) {
+        let Some(machine) = &self.processes[node].machine else { return };
+        let wanted = machine.links(self.view);
+        self.processes[node].wanted = wanted;
+        for peer in wanted.iter().filter(|&peer| peer != node && peer < self.view.len()) {
+            if self.network.end(node, peer).is_none() && !self.processes[node].dialling[peer] {
+                self.processes[node].dialling[peer] = true;
+                let failed = self.processes[node].failed[peer];
+                let pause = if failed == 0 { MS } else { (BACKOFF_MIN << (failed - 1).min(10)).min(BACKOFF_MAX) };
+                let (at, boot) = (self.now + self.rng.between(pause / 2, pause), self.processes[node].boot);
+                self.schedule(at, What::Dial { node, boot, peer });
+            }
+        }
+    }
+
+    pub(super) fn dial(&mut self, node: usize, peer: usize) {
+        self.processes[node].dialling[peer] = false;
+        if self.network.end(node, peer).is_some() || !self.processes[node].wanted.contains(peer) {
+            return;
+        }
+        let boot = self.processes[node].boot;
+        if self.network.connecting(self.now, node, peer) {
+            self.processes[node].dialling[peer] = true;
+            return self.schedule(self.now + 5 * MS, What::Dial { node, boot, peer });
+        }
+        let cut = self.network.is_cut(node, peer) || self.network.is_cut(peer, node);
+        let hangs = cut || self.processes[peer].paused;
+        if hangs || self.processes[peer].machine.is_none() {
+            self.processes[node].dialling[peer] = true;
+            let after = if hangs { DIAL_TIMEOUT } else { self.rng.between(100 * US, 400 * US) };
+            return self.schedule(self.now + after, What::Unreachable { node, boot, peer });
+        }
+        let (conn, here, there) = self.network.connect(self.now, node, peer, &mut self.rng);
+        self.schedule(here, What::Up { node, boot, peer, conn });
+        let peer_boot = self.processes[peer].boot;
+        self.schedule(there, What::Up { node: peer, boot: peer_boot, peer: node, conn });
+    }
+
+    pub(super) fn unreachable(&mut self, node: usize, peer: usize) {
+        let process = &mut self.processes[node];
+        process.dialling[peer] = false;
+        process.failed[peer] += 1;
+        if self.network.end(node, peer).is_none() {
+            let id = self.id(peer);
+            self.input(node, Input::PeerDown(id));
+        }
+    }
+}

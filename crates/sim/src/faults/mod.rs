@@ -1,0 +1,133 @@
+//! Fault runs: whole members in a world where processes die, pause and return, links break, disks are slow and
+//! clocks drift, all from one seed. First faults, then everything is healed and progress is required.
+
+mod acts;
+mod invariants;
+mod many;
+mod network;
+mod plan;
+mod process;
+mod report;
+mod scene;
+mod subject;
+mod trace;
+mod world;
+
+use std::time::Duration;
+
+use algorithms::catalog::Row;
+use algorithms::{Election, Safety, Settings, Timing, Uid, View};
+use member::{Member, MemberVisitor};
+
+pub use invariants::Announced;
+pub use many::{ManyReport, run_many};
+pub use plan::FaultKind;
+pub use report::{FaultReport, Violation};
+pub use subject::Subject;
+pub use world::Stats;
+
+use crate::bare;
+use crate::rng::Rng;
+use invariants::Court;
+use plan::{Action, Plan};
+use trace::Trace;
+use world::{BACKOFF_MAX, DIAL_TIMEOUT, World};
+
+/// How many lines a broken run shows.
+const TRACE_LINES: usize = 30;
+/// How long an agreement is watched.
+const KEEPS: Duration = Duration::from_secs(3);
+/// How long a member that stepped down does not stand.
+const ABSTAINS: Duration = Duration::from_secs(10);
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct FaultOptions {
+    pub safety: Safety,
+    pub preempt: bool,
+    /// How many members; drawn from the seed (2..7) if not said.
+    pub nodes: Option<usize>,
+}
+
+impl Default for FaultOptions {
+    fn default() -> Self {
+        FaultOptions { safety: Safety::Classic, preempt: true, nodes: None }
+    }
+}
+
+/// One run of a row's member from a seed.
+pub fn run_faults(row: &'static Row, seed: u64, options: &FaultOptions) -> FaultReport {
+    member::dispatch(row, Run { seed, options })
+}
+
+struct Run<'a> {
+    seed: u64,
+    options: &'a FaultOptions,
+}
+
+impl MemberVisitor for Run<'_> {
+    type Output = FaultReport;
+
+    fn visit<E: Election>(self, row: &'static Row) -> FaultReport {
+        run_subject::<Member<E>>(row, self.seed, self.options)
+    }
+}
+
+/// The same for anything that behaves like a member; `row` says what is expected of it.
+pub fn run_subject<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions) -> FaultReport {
+    let report = one_run::<S>(row, seed, options, Trace::default());
+    if report.violations.is_empty() {
+        return report;
+    }
+    // The same again, this time taking notes.
+    one_run::<S>(row, seed, options, Trace::keeping(TRACE_LINES))
+}
+
+fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, trace: Trace) -> FaultReport {
+    let mut rng = Rng::new(seed);
+    let settings = settings(row, options);
+    let nodes = options.nodes.unwrap_or_else(|| rng.between(2, 7) as usize);
+    let view = view(row, &settings, nodes, &mut rng);
+    let mut plan = Plan::draw(nodes, settings.timing.max_drift, &mut rng);
+    let agreed_at = plan.heal_at + bound(&settings, &plan, nodes).as_nanos() as u64;
+    plan.actions.push((agreed_at, Action::Agreed));
+    let court = Court::new(row, &view, &settings, plan.calm());
+    let mut world: World<'_, S> = World::new(&view, &settings, &plan, court, trace, rng.fork());
+    world.run_until(agreed_at + KEEPS.as_nanos() as u64);
+    report::of(row, seed, options, world)
+}
+
+fn settings(row: &Row, options: &FaultOptions) -> Settings {
+    let timing = Timing::default();
+    let coordinator_timeout = timing.answer_timeout * row.coordinator_factor;
+    Settings {
+        wins: row.wins,
+        safety: options.safety,
+        preempt: options.preempt,
+        timing: Timing { coordinator_timeout, ..timing },
+        ..Settings::default()
+    }
+}
+
+/// Shuffled ids, with priorities now and then, unless the row cannot count with them.
+fn view(row: &Row, settings: &Settings, nodes: usize, rng: &mut Rng) -> View {
+    let mut ids: Vec<Uid> = (1..=nodes as u32).map(Uid::plain).collect();
+    rng.shuffle(&mut ids);
+    let mut ranked = ids.clone();
+    if rng.chance(30) {
+        ranked.iter_mut().for_each(|uid| uid.priority = rng.below(3) as u32);
+    }
+    let ranked = bare::view(row, ranked);
+    if (row.check)(&ranked, settings.wins).is_ok() { ranked } else { bare::view(row, ids) }
+}
+
+/// By when everybody must agree again, from the heal on.
+fn bound(settings: &Settings, plan: &Plan, nodes: usize) -> Duration {
+    let timing = &settings.timing;
+    let hops = Duration::from_millis(5) * nodes as u32;
+    let watchdog = timing.answer_timeout + timing.coordinator_timeout + timing.suspect_after + hops;
+    let dials = Duration::from_nanos(BACKOFF_MAX + DIAL_TIMEOUT);
+    // Every span may be drawn half as long again.
+    let elections = timing.lease + timing.start_grace + 4 * watchdog + settings.preempt_after;
+    let abstains = if plan.kinds.contains(&FaultKind::Operator) { ABSTAINS } else { Duration::ZERO };
+    dials + elections * 3 / 2 + timing.suspect_after * 2 + abstains
+}

@@ -1,0 +1,220 @@
+//! What goes wrong in a run, drawn from the seed before it starts.
+
+use std::fmt;
+
+use crate::rng::Rng;
+
+pub(crate) const US: u64 = 1_000;
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+/// The kinds of faults. Each seed switches some off altogether: what only shows in the absence of another fault would
+/// never be met if all were always on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum FaultKind {
+    Kill,
+    /// Dies between two effects of a step.
+    KillMidStep,
+    Restart,
+    Pause,
+    Split,
+    Isolate,
+    OneWay,
+    Flap,
+    Operator,
+    SlowNetwork,
+    SlowDisk,
+    Drift,
+}
+
+impl FaultKind {
+    pub const ALL: [FaultKind; 12] = [
+        FaultKind::Kill,
+        FaultKind::KillMidStep,
+        FaultKind::Restart,
+        FaultKind::Pause,
+        FaultKind::Split,
+        FaultKind::Isolate,
+        FaultKind::OneWay,
+        FaultKind::Flap,
+        FaultKind::Operator,
+        FaultKind::SlowNetwork,
+        FaultKind::SlowDisk,
+        FaultKind::Drift,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            FaultKind::Kill => "kill",
+            FaultKind::KillMidStep => "kill-mid-step",
+            FaultKind::Restart => "restart",
+            FaultKind::Pause => "pause",
+            FaultKind::Split => "split",
+            FaultKind::Isolate => "isolate",
+            FaultKind::OneWay => "one-way",
+            FaultKind::Flap => "flap",
+            FaultKind::Operator => "operator",
+            FaultKind::SlowNetwork => "slow-network",
+            FaultKind::SlowDisk => "slow-disk",
+            FaultKind::Drift => "drift",
+        }
+    }
+}
+
+/// One thing the plan does to the cluster. Nodes are positions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Action {
+    Start(usize),
+    Kill(usize),
+    /// Kills after that many more effects.
+    KillAfter(usize, u64),
+    Pause(usize),
+    Resume(usize),
+    /// Nothing gets from the first to the second.
+    Cut(usize, usize),
+    Mend(usize, usize),
+    Elect(usize),
+    StepDown(usize),
+    /// The last fault is over: everything is mended, resumed and restarted.
+    Heal,
+    /// Everybody must agree by now.
+    Agreed,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub kinds: Vec<FaultKind>,
+    /// Ascending by time.
+    pub actions: Vec<(u64, Action)>,
+    pub heal_at: u64,
+    /// Longest message delay and longest fsync.
+    pub delay_max: u64,
+    pub fsync_max: u64,
+    /// By how many millionths each clock runs fast.
+    pub drift_ppm: Vec<i64>,
+}
+
+impl Plan {
+    /// Only deaths for good and nothing slow: the world Garcia-Molina's assertions are about.
+    pub(crate) fn calm(&self) -> bool {
+        self.kinds.iter().all(|kind| matches!(kind, FaultKind::Kill | FaultKind::KillMidStep))
+    }
+
+    pub(crate) fn draw(nodes: usize, max_drift: f64, rng: &mut Rng) -> Self {
+        let kinds: Vec<FaultKind> = if rng.chance(15) {
+            vec![FaultKind::Kill, FaultKind::KillMidStep]
+        } else {
+            let share = rng.between(25, 90);
+            FaultKind::ALL.into_iter().filter(|_| rng.chance(share)).collect()
+        };
+        let on = |kind| kinds.contains(&kind);
+        let drift = (max_drift * 1e6) as u64;
+        let drift_ppm = (0..nodes)
+            .map(|_| if on(FaultKind::Drift) { rng.between(0, 2 * drift) as i64 - drift as i64 } else { 0 })
+            .collect();
+        let delay_max = if on(FaultKind::SlowNetwork) { 15 * MS } else { rng.between(200 * US, 2 * MS) };
+        let fsync_max = if on(FaultKind::SlowDisk) { 15 * MS } else { 2 * MS };
+        let mut drawing = Drawing { nodes, actions: Vec::new(), kinds: &kinds, rng };
+        drawing.starts();
+        let heal_at = drawing.faults();
+        let mut actions = drawing.actions;
+        actions.retain(|(at, _)| *at < heal_at);
+        actions.push((heal_at, Action::Heal));
+        actions.sort_by_key(|action| action.0);
+        Plan { actions, heal_at, delay_max, fsync_max, drift_ppm, kinds }
+    }
+}
+
+struct Drawing<'a> {
+    nodes: usize,
+    actions: Vec<(u64, Action)>,
+    kinds: &'a [FaultKind],
+    rng: &'a mut Rng,
+}
+
+impl Drawing<'_> {
+    /// All in the same millisecond, or one after the other within a second.
+    fn starts(&mut self) {
+        let spread = if self.rng.chance(50) { MS } else { SECOND };
+        for node in 0..self.nodes {
+            let at = self.rng.below(spread);
+            self.actions.push((at, Action::Start(node)));
+        }
+    }
+
+    fn faults(&mut self) -> u64 {
+        let end = self.rng.between(3 * SECOND, 12 * SECOND);
+        // Some runs are let settle first, some are disturbed while they start.
+        let mut at = if self.rng.chance(60) { 2 * SECOND } else { self.rng.below(600 * MS) };
+        while at < end {
+            let what = self.rng.index(self.kinds.len().max(1));
+            if let Some(&kind) = self.kinds.get(what) {
+                self.fault(at, kind);
+            }
+            // Bursts: a second fault while the election about the first is under way.
+            at += if self.rng.chance(35) { self.rng.below(4 * MS) } else { self.rng.below(1200 * MS) };
+        }
+        end
+    }
+
+    fn fault(&mut self, at: u64, kind: FaultKind) {
+        let node = self.rng.index(self.nodes);
+        let span = if self.rng.chance(50) { self.rng.below(200 * MS) } else { self.rng.below(3 * SECOND) } + MS;
+        match kind {
+            FaultKind::Kill => self.kill(at, Action::Kill(node), node, span),
+            FaultKind::KillMidStep => {
+                let effects = self.rng.below(12);
+                self.kill(at, Action::KillAfter(node, effects), node, span);
+            }
+            FaultKind::Restart => self.actions.push((at, Action::Start(node))),
+            FaultKind::Pause => {
+                self.actions.push((at, Action::Pause(node)));
+                self.actions.push((at + span, Action::Resume(node)));
+            }
+            FaultKind::Split => {
+                let side: Vec<bool> = (0..self.nodes).map(|_| self.rng.chance(50)).collect();
+                self.cut(at, span, |a, b| side[a] != side[b]);
+            }
+            FaultKind::Isolate => self.cut(at, span, |a, b| a == node || b == node),
+            FaultKind::OneWay => {
+                let from = self.rng.index(self.nodes);
+                self.cut(at, span, |a, b| a == from && b == node);
+            }
+            FaultKind::Flap => {
+                let other = self.rng.index(self.nodes);
+                for _ in 0..self.rng.between(2, 6) {
+                    let begin = at + self.rng.below(span);
+                    let flap = self.rng.below(300 * MS);
+                    self.cut(begin, flap, |a, b| (a, b) == (node, other) || (b, a) == (node, other));
+                }
+            }
+            FaultKind::Operator => {
+                let action = if self.rng.chance(50) { Action::Elect(node) } else { Action::StepDown(node) };
+                self.actions.push((at, action));
+            }
+            FaultKind::SlowNetwork | FaultKind::SlowDisk | FaultKind::Drift => {}
+        }
+    }
+
+    fn kill(&mut self, at: u64, action: Action, node: usize, span: u64) {
+        self.actions.push((at, action));
+        if self.kinds.contains(&FaultKind::Restart) {
+            self.actions.push((at + span, Action::Start(node)));
+        }
+    }
+
+    fn cut(&mut self, at: u64, span: u64, separated: impl Fn(usize, usize) -> bool) {
+        for a in 0..self.nodes {
+            for b in (0..self.nodes).filter(|&b| b != a && separated(a, b)) {
+                self.actions.push((at, Action::Cut(a, b)));
+                self.actions.push((at + span, Action::Mend(a, b)));
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a fault run found, in a form that reproduces it.
+
+use std::fmt;
+
+use algorithms::Safety;
+use algorithms::catalog::Row;
+
+use super::subject::Subject;
+use super::world::{Stats, World};
+use super::{FaultKind, FaultOptions};
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct FaultReport {
+    pub algorithm: &'static str,
+    pub seed: u64,
+    pub nodes: usize,
+    pub options: FaultOptions,
+    /// The kinds of faults this seed has.
+    pub kinds: Vec<FaultKind>,
+    pub stats: Stats,
+    /// Of everything that happened and was announced: equal for equal runs.
+    pub digest: u64,
+    pub violations: Vec<Violation>,
+    /// The last lines before the violation.
+    pub trace: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    pub invariant: &'static str,
+    pub how: String,
+}
+
+pub(super) fn of<S: Subject>(
+    row: &'static Row,
+    seed: u64,
+    options: &FaultOptions,
+    world: World<'_, S>,
+) -> FaultReport {
+    let digest = world.digest();
+    let verdicts = world.court.verdicts.into_iter();
+    FaultReport {
+        algorithm: row.name,
+        seed,
+        nodes: world.view.len(),
+        options: options.clone(),
+        kinds: world.plan.kinds.clone(),
+        stats: world.stats,
+        digest,
+        violations: verdicts.map(|(invariant, how)| Violation { invariant, how }).collect(),
+        trace: world.trace.into_lines(),
+    }
+}
+
+impl FaultReport {
+    pub fn ok(&self) -> bool {
+        self.violations.is_empty()
+    }
+
+    /// The one command that shows this run again.
+    pub fn command(&self) -> String {
+        let mut command = format!("ctl sim faults --algorithm {} --seed {}", self.algorithm, self.seed);
+        if self.options.safety != Safety::Classic {
+            command += &format!(" --safety {}", self.options.safety.name());
+        }
+        if !self.options.preempt {
+            command += " --no-preempt";
+        }
+        if let Some(nodes) = self.options.nodes {
+            command += &format!(" --nodes {nodes}");
+        }
+        command
+    }
+}
+
+impl fmt::Display for FaultReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
+        writeln!(f, "{} seed {}: {} members, faults: {}", self.algorithm, self.seed, self.nodes, kinds.join(" "))?;
+        for line in &self.trace {
+            writeln!(f, "  {line}")?;
+        }
+        for Violation { invariant, how } in &self.violations {
+            writeln!(f, "{invariant} broken: {how}")?;
+        }
+        if self.ok() {
+            writeln!(f, "all invariants hold; digest {:016x}", self.digest)
+        } else {
+            writeln!(f, "again: {}", self.command())
+        }
+    }
+}

@@ -1,0 +1,41 @@
+# Sourced by the other scripts: where things are.
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+# Where cargo puts what it builds, whatever the current directory is.
+target=${CARGO_TARGET_DIR:-$root/target}
+case $target in
+/*) ;;
+*) target=$PWD/$target ;;
+esac
+export CARGO_TARGET_DIR=$target
+
+bin=$target/release
+
+say() {
+    printf '%s\n' "$*" >&2
+}
+
+die() {
+    say "${0##*/}: $*"
+    exit 1
+}
+
+has() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+# Builds the binaries. Cargo itself knows whether there is anything to do, and shows its progress.
+build() {
+    if ! has cargo; then
+        [[ -x $bin/node && -x $bin/ctl ]] || die "cargo is not installed: see rust-lang.org/tools/install, then try again"
+        return
+    fi
+    local quiet=(--quiet)
+    if [[ ! -x $bin/node || ! -x $bin/ctl ]]; then
+        say "Building node and ctl (the first time takes a minute or two) ..."
+        quiet=()
+    fi
+    cargo build --manifest-path "$root/Cargo.toml" --release "${quiet[@]}" -p node -p ctl
+}
