@@ -55,7 +55,7 @@ impl<E: Election> Member<E> {
         self.note(claim.epoch, out);
         if self.round.is_none_or(|round| round.attempt <= claim.epoch) {
             self.settled = true;
-            self.stuck = false;
+            self.stuck = None;
         }
         self.follow(ctx, claim, Cause::Heard, out);
     }

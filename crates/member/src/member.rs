@@ -44,8 +44,8 @@ pub struct Member<E: Election> {
     inner_timers: BTreeSet<E::Timer>,
     /// Has the round in hand a result, or was it given up?
     pub(crate) settled: bool,
-    /// Waits for the connection to a participant before it opens the next round.
-    pub(crate) stuck: bool,
+    /// The participant this round cannot get past, because there is no connection to it.
+    pub(crate) stuck: Option<usize>,
     watchdog: bool,
     backoff: u32,
     preempting: bool,
@@ -84,7 +84,7 @@ impl<E: Election> Protocol for Member<E> {
             machine: E::start(ctx, None, &mut Silent),
             inner_timers: BTreeSet::new(),
             settled: true,
-            stuck: false,
+            stuck: None,
             watchdog: false,
             backoff: 0,
             preempting: false,
@@ -233,7 +233,7 @@ impl<E: Election> Member<E> {
             self.drive(ctx, Input::PeerUp(peer), 0, out);
         }
         self.start_when_complete(ctx, out);
-        if self.stuck {
+        if self.stuck == Some(at) {
             self.open(ctx, out);
         }
     }
@@ -250,7 +250,7 @@ impl<E: Election> Member<E> {
             self.publish(ctx, Cause::LeaderLost, out);
         }
         let needed = !self.settled && self.set.contains(at);
-        if self.started && E::LIFE == Life::PerRound && (led || needed || self.stuck) {
+        if self.started && E::LIFE == Life::PerRound && (led || needed || self.stuck == Some(at)) {
             self.open(ctx, out);
         }
     }
@@ -391,7 +391,7 @@ impl<E: Election> Member<E> {
 
     fn watch(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         let leader = self.leader.and_then(|claim| ctx.view.position(claim.uid.id));
-        let wanted = self.contacts.to_watch(ctx, leader, self.started);
+        let wanted = self.contacts.to_watch(ctx, leader, self.started, self.stuck);
         if wanted == self.contacts.watched {
             return;
         }
@@ -432,7 +432,7 @@ impl<E: Election> Member<E> {
         }
         // A mesh algorithm waits for answers anyway; on a ring nothing gets past a hole.
         if ctx.view.topology() != Topology::Mesh && !self.settled && unreachable.is_some() {
-            self.stuck = true;
+            self.stuck = unreachable;
         }
     }
 

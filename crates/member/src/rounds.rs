@@ -22,12 +22,12 @@ impl<E: Election> Member<E> {
         }
         // Each attempt that gets stuck at a dead neighbour leaves one participant out, so this ends.
         loop {
-            self.stuck = false;
+            self.stuck = None;
             let round = Round { attempt: self.next_attempt(), initiator: ctx.me.id, life: self.life() };
             let set = self.participants(ctx);
             self.enter(ctx, round, set, out);
             self.drive(ctx, Input::Command(Campaign), 0, out);
-            if !self.stuck || self.waits_for_a_dial(ctx) {
+            if self.stuck.is_none() || self.may_still_connect() {
                 return;
             }
         }
@@ -49,10 +49,9 @@ impl<E: Election> Member<E> {
         ctx.view.topology() != Topology::Mesh && self.set.contains(at) && !self.contacts.is_down(at)
     }
 
-    /// Is the neighbour this round is stuck at one that may still answer the dial?
-    fn waits_for_a_dial(&self, ctx: &Ctx<'_>) -> bool {
-        let links = self.contacts.links(ctx.view);
-        self.set.iter().any(|at| self.contacts.get(at).contact == Contact::Unknown && links.contains(at))
+    /// Is the neighbour this round is stuck at one that was never reached, nor given up?
+    pub(crate) fn may_still_connect(&self) -> bool {
+        self.stuck.is_some_and(|at| self.contacts.get(at).contact == Contact::Unknown)
     }
 
     pub(crate) fn enter(&mut self, ctx: &Ctx<'_>, round: Round, set: NodeSet, out: &mut impl Outbox<Self>) {
@@ -88,7 +87,7 @@ impl<E: Election> Member<E> {
             return false;
         }
         if self.round.is_none_or(|mine| round > mine) {
-            self.stuck = false;
+            self.stuck = None;
             self.enter(ctx, round, set, out);
         }
         true
@@ -110,7 +109,7 @@ impl<E: Election> Member<E> {
             return;
         }
         self.drive(ctx, Input::Message { from: link, message }, hops, out);
-        if self.stuck && self.started && !self.waits_for_a_dial(ctx) {
+        if self.stuck.is_some() && self.started && !self.may_still_connect() {
             self.open(ctx, out);
         }
     }

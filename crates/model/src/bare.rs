@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use algorithms::catalog::{Elects, Row};
 use algorithms::{
@@ -13,12 +14,13 @@ use algorithms::{
 };
 use stateright::{Model, Property};
 
-use crate::effects::{Effect, Effects, dice, earliest};
+use crate::effects::{Effect, Effects, after, dice, earliest};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timers {
-    /// A timer may fire as soon as it is set: no bound on delays holds.
-    Anytime,
+    /// So many times a timer fires although messages are under way or another is due before it: no bound on delays
+    /// holds.
+    Anytime(u8),
     /// Only when no message is under way, the shortest first: delays are small against all timeouts.
     WhenQuiet,
 }
@@ -44,6 +46,8 @@ pub struct State<E: Election> {
     /// Messages under way by receiver and its name of the link; empty queues are not kept.
     links: BTreeMap<(usize, E::Link), VecDeque<E::Message>>,
     crashes_left: u8,
+    /// Timers that may still fire out of turn.
+    early_left: u8,
     /// Somebody crashed between two effects of one step.
     torn: bool,
     /// Counted only where chance decides.
@@ -79,6 +83,7 @@ pub enum Cause<L, T> {
     Starts,
     Receives(L),
     Fires(T),
+    FiresEarly(T),
 }
 
 type Step<E> = (usize, Cause<<E as Protocol>::Link, <E as Protocol>::Timer>);
@@ -125,8 +130,9 @@ impl<E: Election> Bare<E> {
                 decided_twice: false,
             })
         });
+        let early_left = if let Timers::Anytime(times) = self.timers { times } else { 0 };
         let nodes = nodes.collect();
-        State { view, nodes, links: BTreeMap::new(), crashes_left: self.crashes, torn: false, sent: 0 }
+        State { view, nodes, links: BTreeMap::new(), crashes_left: self.crashes, early_left, torn: false, sent: 0 }
     }
 
     fn ctx(&self, view: usize, node: usize, face: usize) -> Ctx<'_> {
@@ -136,19 +142,21 @@ impl<E: Election> Bare<E> {
 
     /// What happens without anybody's will.
     fn progress(&self, state: &State<E>) -> Vec<Step<E>> {
-        let mut steps: Vec<_> = state.links.keys().map(|&(node, link)| (node, Cause::Receives(link))).collect();
-        let set = || {
-            let living = state.nodes.iter().enumerate().filter(|(_, node)| node.alive);
-            living.flat_map(|(at, node)| node.timers.iter().map(move |(&timer, &span)| ((at, timer), span)))
-        };
-        match self.timers {
-            Timers::Anytime => steps.extend(set().map(|((at, timer), _)| (at, Cause::Fires(timer)))),
-            Timers::WhenQuiet if steps.is_empty() && !state.content() => {
-                steps.extend(earliest(set().collect()).map(|(at, timer)| (at, Cause::Fires(timer))));
-            }
-            Timers::WhenQuiet => {}
+        let steps: Vec<_> = state.links.keys().map(|&(node, link)| (node, Cause::Receives(link))).collect();
+        if !steps.is_empty() || state.content() {
+            return steps;
         }
-        steps
+        earliest(state.timers().collect()).map(|(at, timer)| (at, Cause::Fires(timer))).collect()
+    }
+
+    /// Timers that fire although it is not their turn.
+    fn early(&self, state: &State<E>) -> Vec<Step<E>> {
+        if state.early_left == 0 {
+            return Vec::new();
+        }
+        let turn = self.progress(state);
+        let out_of_turn = state.timers().filter(|&((at, timer), _)| !turn.contains(&(at, Cause::Fires(timer))));
+        out_of_turn.map(|((at, timer), _)| (at, Cause::FiresEarly(timer))).collect()
     }
 
     fn run(&self, state: &mut State<E>, node: usize, cause: Cause<E::Link, E::Timer>, face: usize) -> Effects<E> {
@@ -156,13 +164,21 @@ impl<E: Election> Bare<E> {
         let ctx = self.ctx(state.view, node, face);
         let input = match cause {
             Cause::Starts => Input::Command(Campaign),
-            Cause::Fires(timer) => Input::Timer(timer),
+            Cause::Fires(timer) => {
+                let elapsed = state.nodes[node].timers.get(&timer).map_or(Duration::ZERO, |span| span.min);
+                state.pass(elapsed);
+                Input::Timer(timer)
+            }
+            Cause::FiresEarly(timer) => {
+                state.early_left -= 1;
+                Input::Timer(timer)
+            }
             Cause::Receives(link) => Input::Message { from: link, message: state.take(node, link) },
         };
         let at = Arc::make_mut(&mut state.nodes[node]);
         match cause {
             Cause::Starts => at.asleep = false,
-            Cause::Fires(timer) => drop(at.timers.remove(&timer)),
+            Cause::Fires(timer) | Cause::FiresEarly(timer) => drop(at.timers.remove(&timer)),
             Cause::Receives(_) => {}
         }
         at.machine.step(&ctx, input, &mut out);
@@ -221,6 +237,16 @@ impl<E: Election> State<E> {
         self.living().all(|(_, node)| matches!(node.outcome, Some(Outcome::Won | Outcome::Follow(_))))
     }
 
+    fn timers(&self) -> impl Iterator<Item = ((usize, E::Timer), Span)> {
+        self.living().flat_map(|(at, node)| node.timers.iter().map(move |(&timer, &span)| ((at, timer), span)))
+    }
+
+    fn pass(&mut self, elapsed: Duration) {
+        for node in self.nodes.iter_mut().filter(|node| !node.timers.is_empty()) {
+            Arc::make_mut(node).timers.values_mut().for_each(|span| *span = after(*span, elapsed));
+        }
+    }
+
     fn winners(&self) -> usize {
         self.nodes.iter().filter(|node| node.ever_won).count()
     }
@@ -244,7 +270,7 @@ impl<E: Election> Model for Bare<E> {
 
     fn actions(&self, state: &State<E>, actions: &mut Vec<Self::Action>) {
         let starts = state.living().filter(|(_, node)| node.asleep).map(|(at, _)| (at, Cause::Starts));
-        for (node, cause) in self.progress(state).into_iter().chain(starts) {
+        for (node, cause) in self.progress(state).into_iter().chain(self.early(state)).chain(starts) {
             for face in 0..self.faces() {
                 actions.push(Action::Step { node, cause, face, torn: None });
                 if state.crashes_left > 0 {

@@ -1,5 +1,7 @@
 //! An outbox that keeps the effects of one step in order, so that a crash can be put between any two of them.
 
+use std::time::Duration;
+
 use algorithms::{Outbox, Protocol, Span};
 
 pub(crate) enum Effect<P: Protocol> {
@@ -47,4 +49,9 @@ pub(crate) fn dice(face: usize, faces: usize) -> u64 {
 pub(crate) fn earliest<T>(set: Vec<(T, Span)>) -> impl Iterator<Item = T> {
     let limit = set.iter().map(|(_, span)| span.max).min();
     set.into_iter().filter(move |(_, span)| Some(span.min) <= limit).map(|(timer, _)| timer)
+}
+
+/// What is left of a timer after some time. The model has no clock: it keeps what is left.
+pub(crate) fn after(span: Span, elapsed: Duration) -> Span {
+    Span { min: span.min.saturating_sub(elapsed), max: span.max.saturating_sub(elapsed) }
 }

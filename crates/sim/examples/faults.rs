@@ -11,7 +11,14 @@ fn main() {
         let many = sim::run_many(row, 0..seeds, &options, |_| {});
         println!(
             "{}: {} runs, {} broken, {} events, {} kills, {} reigns, settle <= {} ms, digest {:016x}",
-            row.name, many.runs, many.broken_count, many.events, many.kills, many.reigns, many.slowest_settle_ms, many.digest
+            row.name,
+            many.runs,
+            many.broken_count,
+            many.events,
+            many.kills,
+            many.reigns,
+            many.slowest_settle_ms,
+            many.digest
         );
         let mut counts = std::collections::BTreeMap::new();
         for broken in &many.broken {

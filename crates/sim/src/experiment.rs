@@ -144,10 +144,10 @@ impl Experiment {
                 return Err("initiators are positions on the ring, ascending".into());
             }
         }
-        match self.crashes.iter().find(|crash| crash.0 >= nodes) {
-            Some(crash) => Err(format!("nobody at position {} to crash", crash.0)),
-            None => Ok(()),
+        if let Some(crash) = self.crashes.iter().find(|crash| crash.0 >= nodes) {
+            return Err(format!("nobody at position {} to crash", crash.0));
         }
+        Ok(())
     }
 
     pub fn run(&self) -> Result<Report, String> {
@@ -158,6 +158,7 @@ impl Experiment {
     pub fn observe<O: Observer>(&self, observer: O) -> Result<(Report, O), String> {
         self.check()?;
         let setup = self.setup();
+        (self.row.check)(&setup.view, self.wins)?;
         let (trail, kinds, observer) = catalog::dispatch(self.row, Bare { setup: &setup, with: self, observer });
         Ok((self.report(trail, kinds), observer))
     }

@@ -1,5 +1,7 @@
 //! What must hold at the end of a bare run.
 
+use algorithms::Uid;
+use algorithms::catalog::Elects;
 use algorithms::theory::Range;
 
 use crate::bare::{Trail, Verdict};
@@ -43,14 +45,18 @@ fn one_winner(run: &Experiment, trail: &Trail, broken: &mut Vec<String>) {
     }
 }
 
-/// The best living id wins, unless the algorithm is anonymous: then its followers cannot name the winner.
+/// The winner is the one the row promises. Nothing is promised if somebody died on the way.
 fn right_winner(run: &Experiment, trail: &Trail, report: &Report, broken: &mut Vec<String>) {
-    let anonymous = trail.verdicts.contains(&Verdict::FollowsSomebody);
+    let eligible = |at: &usize| match run.row.elects {
+        Elects::Best => true,
+        Elects::BestCandidate => run.initiators.contains(*at),
+        Elects::Anyone => false,
+    };
+    let alive = (0..run.ids.len()).filter(|&at| trail.verdicts[at] != Verdict::Dead);
+    let best = run.wins.best(alive.filter(eligible).map(|at| run.ids[at]));
     let died_later = run.crashes.iter().any(|crash| crash.1 > 0);
-    let alive = (0..run.ids.len()).filter(|&at| trail.verdicts[at] != Verdict::Dead).map(|at| run.ids[at]);
-    let best = run.wins.best(alive);
-    if !anonymous && !died_later && report.nodes > 1 && report.leader != best {
-        let name = |uid: Option<algorithms::Uid>| uid.map_or("nobody".into(), |uid| uid.to_string());
+    if best.is_some() && !died_later && report.leader != best {
+        let name = |uid: Option<Uid>| uid.map_or("nobody".into(), |uid| uid.to_string());
         broken.push(format!("{} won, {} should have", name(report.leader), name(best)));
     }
 }

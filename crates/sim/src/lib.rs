@@ -16,7 +16,8 @@ pub use bare::{Initiators, Verdict};
 pub use bench::{BenchReport, bench_row, bench_sim};
 pub use experiment::{Experiment, KindCount, Messages, Report, Schedule};
 pub use faults::{
-    Announced, FaultKind, FaultOptions, FaultReport, ManyReport, Stats, Subject, Violation, run_faults, run_many, run_subject,
+    Announced, FaultKind, FaultOptions, FaultReport, ManyReport, Stats, Subject, Violation, run_faults, run_many,
+    run_subject,
 };
 pub use observe::{Blind, Mark, Observer, Passage, ROUND, Recording, RoundSummary, What};
 pub use order::Order;

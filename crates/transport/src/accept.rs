@@ -164,7 +164,7 @@ async fn greet(
 /// A duplicate id is found by its address, so the refusal names it.
 fn with_address(mut refusal: Refusal, address: SocketAddr) -> Refusal {
     if refusal.code == RefuseCode::Duplicate {
-        refusal.text.push_str(&format!(" at {address}"));
+        refusal.text = format!("{} at {address}", refusal.text);
     }
     refusal
 }

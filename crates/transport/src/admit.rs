@@ -70,10 +70,9 @@ pub(crate) fn admit(
             Admission::Refuse(Refusal::new(RefuseCode::Duplicate, text))
         }
         Some(standing) if claim.attempt > standing.floor => Admission::Replace,
-        Some(_) => already_connected(me, claim.id),
         // The lower id always yields: it was asked to admit a connection the higher one is committed to.
         None if cancel_dial() || me < claim.id => Admission::Keep,
-        None => already_connected(me, claim.id),
+        Some(_) | None => already_connected(me, claim.id),
     }
 }
 

@@ -39,10 +39,12 @@ pub fn to_vec<T: Serialize>(value: &T) -> Result<Vec<u8>, CodecError> {
 
 /// Decodes a value that fills the whole input.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
-    match bytes.len() {
-        0..=SMALL_MAX_BYTES => decode_within(bytes, config().with_limit::<{ GROWTH * SMALL_MAX_BYTES }>()),
-        ..=MEDIUM_MAX_BYTES => decode_within(bytes, config().with_limit::<{ GROWTH * MEDIUM_MAX_BYTES }>()),
-        _ => decode_within(bytes, config().with_limit::<{ GROWTH * crate::frame::FRAME_MAX_BYTES }>()),
+    if bytes.len() <= SMALL_MAX_BYTES {
+        decode_within(bytes, config().with_limit::<{ GROWTH * SMALL_MAX_BYTES }>())
+    } else if bytes.len() <= MEDIUM_MAX_BYTES {
+        decode_within(bytes, config().with_limit::<{ GROWTH * MEDIUM_MAX_BYTES }>())
+    } else {
+        decode_within(bytes, config().with_limit::<{ GROWTH * crate::frame::FRAME_MAX_BYTES }>())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an authenticated but misbehaving client can do; needs the handshake's inside.
+//! Far sides that only somebody with the handshake's inside can play: misbehaving clients, and peers that are late.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::*;
 use crate::event::DownReason;
 use crate::exchange::Channel;
 use crate::frame::FRAME_MAX_BYTES;
-use crate::handshake::{Answer, Hello, Reply, Role, Verdict};
+use crate::handshake::{AcceptorHello, Answer, Hello, RefuseCode, Reply, Role, Verdict};
 
 fn net() -> Net {
     let listener = StdListener::bind("127.0.0.1:0").unwrap();
@@ -115,4 +115,116 @@ async fn ending_a_link_twice_changes_nothing() {
     assert_eq!((net.clients(), net.clients_bytes), (0, 0));
     assert!(matches!(next(&mut net).await, Event::ClientGone { .. }));
     assert!(timeout(Duration::from_millis(5), net.event()).await.is_err());
+}
+
+const PEER: Incarnation = Incarnation { counter: 5, nonce: 5 };
+
+/// Member 2, which knows member 1 by the address of a hand-played one.
+async fn net_and_peer() -> (Net, TcpListener) {
+    let peer = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let peers = vec![(1, peer.local_addr().unwrap().to_string())];
+    let listener = StdListener::bind("127.0.0.1:0").unwrap();
+    let net = Net::start(Settings::new("test", 2, Incarnation { counter: 1, nonce: 1 }, peers), listener).unwrap();
+    (net, peer)
+}
+
+/// Member 1 dials member 2, as far as the verdict.
+async fn dial_by_hand(address: SocketAddr, attempt: u64) -> (Channel, Verdict) {
+    let mut channel = Channel::new(TcpStream::connect(address).await.unwrap());
+    let me = Identity { cluster: "test".to_owned(), id: 1, incarnation: PEER, facts: Vec::new(), secret: None };
+    let hello = dial::hello(&me, 2, attempt, [2; 32]);
+    channel.send_bytes(&hello.to_bytes().unwrap()).await.unwrap();
+    assert!(matches!(channel.receive().await.unwrap(), Answer::Challenge { .. }));
+    channel.send(&Reply::Proof(Vec::new())).await.unwrap();
+    let verdict = channel.receive().await.unwrap();
+    (channel, verdict)
+}
+
+/// Member 1 takes member 2's dial as far as its proof; the welcome is left to the test.
+async fn accept_by_hand(listener: &TcpListener) -> Channel {
+    let mut channel = Channel::new(listener.accept().await.unwrap().0);
+    channel.receive_bytes().await.unwrap();
+    let acceptor =
+        AcceptorHello { cluster: "test".to_owned(), id: 1, incarnation: PEER, facts: Vec::new(), nonce: [3; 32] };
+    let hello = crate::codec::to_vec(&acceptor).unwrap();
+    channel.send(&Answer::Challenge { hello, proof: Vec::new() }).await.unwrap();
+    assert!(matches!(channel.receive().await.unwrap(), Reply::Proof(_)));
+    channel
+}
+
+/// Runs the net beside a hand-played peer; the net must have nothing to report meanwhile.
+async fn quietly<T>(net: &mut Net, work: impl Future<Output = T>) -> T {
+    tokio::select! {
+        done = timeout(Duration::from_secs(10), work) => done.expect("not done in time"),
+        event = net.event() => panic!("unexpected {event:?}"),
+    }
+}
+
+fn is_already_connected(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Refused(refusal) if refusal.code == RefuseCode::AlreadyConnected)
+}
+
+#[tokio::test]
+async fn the_late_loser_of_two_dials_is_refused_in_silence_and_a_later_dial_replaces() {
+    let (mut net, peer) = net_and_peer().await;
+    let address = net.local_addr();
+    net.want(&[1]);
+    let mut kept = quietly(&mut net, accept_by_hand(&peer)).await;
+    // The higher id is committed now, though nothing is up: the lower one's dial must wait.
+    let (_, verdict) = quietly(&mut net, dial_by_hand(address, 1)).await;
+    assert!(is_already_connected(&verdict), "{verdict:?}");
+    kept.send(&Verdict::Welcome { floor: 4 }).await.unwrap();
+    assert_eq!(next(&mut net).await, Event::Up { peer: 1, incarnation: PEER });
+    let (_, verdict) = quietly(&mut net, dial_by_hand(address, 4)).await;
+    assert!(is_already_connected(&verdict), "{verdict:?}");
+
+    let ((_channel, verdict), down) = tokio::join!(dial_by_hand(address, 5), next(&mut net));
+    assert_eq!(verdict, Verdict::Welcome { floor: 1 });
+    assert_eq!(down, Event::Down { peer: 1, incarnation: PEER, why: DownReason::Replaced });
+    assert_eq!(next(&mut net).await, Event::Up { peer: 1, incarnation: PEER });
+}
+
+#[tokio::test]
+async fn a_welcome_counts_the_dials_it_makes_obsolete() {
+    let (mut net, peer) = net_and_peer().await;
+    let address = net.local_addr();
+    net.want(&[1]);
+    // The dial has arrived but is not answered, so it is not committed and yields.
+    let mut given_up = Channel::new(quietly(&mut net, peer.accept()).await.unwrap().0);
+    let ((_channel, verdict), up) = tokio::join!(dial_by_hand(address, 1), next(&mut net));
+    assert_eq!(verdict, Verdict::Welcome { floor: 1 });
+    assert_eq!(up, Event::Up { peer: 1, incarnation: PEER });
+    quietly(&mut net, given_up.receive_bytes()).await.unwrap();
+    assert!(quietly(&mut net, given_up.receive_bytes()).await.is_err(), "the dial that yielded is closed");
+}
+
+#[tokio::test]
+async fn a_committed_dial_that_fails_lets_the_other_side_in() {
+    let (mut net, peer) = net_and_peer().await;
+    let address = net.local_addr();
+    net.want(&[1]);
+    drop(quietly(&mut net, accept_by_hand(&peer)).await);
+    assert!(matches!(next(&mut net).await, Event::Unreachable { peer: 1, .. }));
+    let ((_channel, verdict), up) = tokio::join!(dial_by_hand(address, 1), next(&mut net));
+    assert!(matches!(verdict, Verdict::Welcome { .. }), "{verdict:?}");
+    assert_eq!(up, Event::Up { peer: 1, incarnation: PEER });
+}
+
+/// Frames right behind the welcome arrive in the handshake's buffer and must not be forgotten there.
+#[tokio::test]
+async fn frames_that_come_with_the_welcome_are_delivered() {
+    let (mut net, peer) = net_and_peer().await;
+    net.want(&[1]);
+    let channel = quietly(&mut net, accept_by_hand(&peer)).await;
+    let mut both = bytes::BytesMut::new();
+    let welcome = crate::codec::to_vec(&Verdict::Welcome { floor: 0 }).unwrap();
+    for payload in [&welcome[..], b"first", b"second"] {
+        tokio_util::codec::Encoder::encode(&mut crate::FrameCodec::unauthenticated(), payload, &mut both).unwrap();
+    }
+    let (mut stream, _) = channel.into_parts();
+    stream.write_all(&both).await.unwrap();
+    assert!(matches!(next(&mut net).await, Event::Up { peer: 1, .. }));
+    for expected in ["first", "second"] {
+        assert!(matches!(next(&mut net).await, Event::Frame { from: 1, payload } if payload == expected));
+    }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
 use common::{Dice, connect, events_for, incarnation, is_down, listener, members, members_with, next, settings, until};
@@ -57,13 +57,24 @@ async fn poll_both_once(low: &mut Net, high: &mut Net) -> Vec<(usize, Event)> {
 /// The same with real parallelism: each member has a thread and a runtime of its own.
 #[test]
 fn simultaneous_dials_of_two_threads_end_in_one_connection() {
-    let barrier = Arc::new(Barrier::new(2));
     for round in 0..100 {
+        let start = Arc::new(Barrier::new(2));
+        // Nobody leaves before both are done; a channel and not a barrier, so that a failed side does not hang the other.
+        let (done_one, two_waits) = mpsc::channel();
+        let (done_two, one_waits) = mpsc::channel();
+        let mut ends = [(done_one, one_waits), (done_two, two_waits)].into_iter();
         let listeners = [listener(), listener()];
         let addresses: Vec<String> = listeners.iter().map(|(_, address)| address.clone()).collect();
         let threads = listeners.into_iter().zip([1, 2]).map(|((listener, _), id)| {
-            let (addresses, barrier) = (addresses.clone(), Arc::clone(&barrier));
-            std::thread::spawn(move || run_member(id, &addresses, listener, &barrier))
+            let (addresses, start) = (addresses.clone(), Arc::clone(&start));
+            let (done, wait) = ends.next().unwrap();
+            std::thread::spawn(move || {
+                start.wait();
+                run_member(id, &addresses, listener, || {
+                    let _ = done.send(());
+                    let _ = wait.recv();
+                })
+            })
         });
         for member in threads.collect::<Vec<_>>() {
             let events = member.join().unwrap();
@@ -72,7 +83,7 @@ fn simultaneous_dials_of_two_threads_end_in_one_connection() {
     }
 }
 
-fn run_member(id: PeerId, addresses: &[String], listener: std::net::TcpListener, barrier: &Barrier) -> Vec<Event> {
+fn run_member(id: PeerId, addresses: &[String], listener: std::net::TcpListener, finish: impl FnOnce()) -> Vec<Event> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut settings = settings(id, addresses);
     settings.backoff_min = Duration::from_millis(1);
@@ -80,7 +91,6 @@ fn run_member(id: PeerId, addresses: &[String], listener: std::net::TcpListener,
     let mut events = Vec::new();
     runtime.block_on(async {
         let mut net = Net::start(settings, listener).unwrap();
-        barrier.wait();
         net.want(&[other]);
         while events.len() < 2 {
             let (_, event) = next(&mut [&mut net]).await;
@@ -92,7 +102,7 @@ fn run_member(id: PeerId, addresses: &[String], listener: std::net::TcpListener,
         let later = events_for(&mut [&mut net], Duration::from_millis(5)).await;
         events.extend(later.into_iter().map(|(_, event)| event));
         net.flush();
-        barrier.wait();
+        finish();
     });
     events
 }

@@ -41,9 +41,9 @@ async fn secrets_must_be_the_same_on_both_sides() {
     const GOOD: &str = "sixteen bytes or more";
     const BAD: &str = "sixteen bytes or less";
     for (one, two, part) in [
-        (secret(GOOD), secret(BAD), "wrong secret"),
-        (None, secret(GOOD), "requires a secret"),
-        (secret(GOOD), None, "has no secret"),
+        (Some(secret(GOOD)), Some(secret(BAD)), "wrong secret"),
+        (None, Some(secret(GOOD)), "requires a secret"),
+        (Some(secret(GOOD)), None, "has no secret"),
     ] {
         let (code, text) =
             refused(|settings| settings.secret.clone_from(&one), |settings| settings.secret.clone_from(&two)).await;
@@ -54,7 +54,7 @@ async fn secrets_must_be_the_same_on_both_sides() {
 
 #[tokio::test]
 async fn the_same_secret_connects() {
-    let [mut one, mut two] = members_with::<2>(|settings| settings.secret = secret("sixteen bytes or more"));
+    let [mut one, mut two] = members_with::<2>(|settings| settings.secret = Some(secret("sixteen bytes or more")));
     common::connect(&mut one, 1, &mut two, 2).await;
 }
 
@@ -99,11 +99,11 @@ async fn client_outcome(server: Option<Secret>, client: Option<Secret>, cluster:
 
 #[tokio::test]
 async fn clients_prove_themselves_like_peers() {
-    let good = || secret("sixteen bytes or more");
+    let good = || Some(secret("sixteen bytes or more"));
     assert_eq!(client_outcome(None, None, "test").await.unwrap(), 1);
     assert_eq!(client_outcome(good(), good(), "test").await.unwrap(), 1);
     for (server, client, cluster, expected) in [
-        (good(), secret("sixteen other bytes"), "test", RefuseCode::Secret),
+        (good(), Some(secret("sixteen other bytes")), "test", RefuseCode::Secret),
         (good(), None, "test", RefuseCode::Secret),
         (None, good(), "test", RefuseCode::Secret),
         (None, None, "other", RefuseCode::Cluster),

@@ -12,12 +12,15 @@ const ASSERTION_1: &str = "assertion 1 of the state vectors";
 
 pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
     let mut all = vec![Property::sometimes("somebody wins", |_, state: &State<E>| state.winners() > 0)];
-    if model.timers == Timers::Anytime {
+    if model.timers != Timers::WhenQuiet {
         all.push(Property::always(FINAL, |model: &Bare<E>, state: &State<E>| {
             !over(model, state) || follows_best(model, state)
         }));
         all.push(Property::sometimes("two winners on the way", |_, state: &State<E>| state.winners() > 1));
         all.push(Property::sometimes("all is quiet", over));
+        all.push(Property::sometimes("no timer fires early", |model: &Bare<E>, state: &State<E>| {
+            over(model, state) && model.timers == Timers::Anytime(state.early_left)
+        }));
         return all;
     }
     all.push(Property::always(ONE_WINNER, one_winner));
@@ -44,7 +47,7 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
     }
     if model.crashes == 0 || model.detects_crashes() {
         all.push(Property::always(ALL_DECIDE, |model: &Bare<E>, state: &State<E>| {
-            !over(model, state) || state.content()
+            !over(model, state) || decided(model, state)
         }));
     }
     if E::LIFE == Life::Continuous {
@@ -59,6 +62,11 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
 /// Somebody has started, and nothing more happens unless somebody else does.
 fn over<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
     starts(state) > 0 && model.progress(state).is_empty()
+}
+
+/// A crash may leave somebody asleep, whom nobody has told of anything.
+fn decided<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
+    state.content() || (model.crashes > 0 && state.living().all(|(_, node)| node.asleep || node.outcome.is_some()))
 }
 
 fn starts<E: Election>(state: &State<E>) -> usize {

@@ -31,12 +31,7 @@ pub struct Violation {
     pub how: String,
 }
 
-pub(super) fn of<S: Subject>(
-    row: &'static Row,
-    seed: u64,
-    options: &FaultOptions,
-    world: World<'_, S>,
-) -> FaultReport {
+pub(super) fn of<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, world: World<'_, S>) -> FaultReport {
     let digest = world.digest();
     let verdicts = world.court.verdicts.into_iter();
     FaultReport {

@@ -62,14 +62,39 @@ pub struct Stats {
 
 #[derive(Clone, Debug)]
 pub(super) enum What<S: Subject> {
-    Timer { node: usize, boot: u32, timer: S::Timer, due: u64 },
+    Timer {
+        node: usize,
+        boot: u32,
+        timer: S::Timer,
+        due: u64,
+    },
     Parcel(Parcel<S::Message>),
     /// A message to oneself.
-    Own { node: usize, boot: u32, message: S::Message },
-    Up { node: usize, boot: u32, peer: usize, conn: ConnId },
-    Dial { node: usize, boot: u32, peer: usize },
-    Unreachable { node: usize, boot: u32, peer: usize },
-    Written { node: usize, boot: u32 },
+    Own {
+        node: usize,
+        boot: u32,
+        message: S::Message,
+    },
+    Up {
+        node: usize,
+        boot: u32,
+        peer: usize,
+        conn: ConnId,
+    },
+    Dial {
+        node: usize,
+        boot: u32,
+        peer: usize,
+    },
+    Unreachable {
+        node: usize,
+        boot: u32,
+        peer: usize,
+    },
+    Written {
+        node: usize,
+        boot: u32,
+    },
     Plan(Action),
 }
 

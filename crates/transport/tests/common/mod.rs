@@ -27,8 +27,8 @@ pub(crate) fn settings(id: PeerId, addresses: &[String]) -> Settings {
     Settings::new("test", id, incarnation(1), peers)
 }
 
-pub(crate) fn secret(text: &str) -> Option<Secret> {
-    Some(Secret::from_bytes(text.as_bytes()).unwrap())
+pub(crate) fn secret(text: &str) -> Secret {
+    Secret::from_bytes(text.as_bytes()).unwrap()
 }
 
 /// Members 1..=N, each after a change of its settings; nobody dials yet.

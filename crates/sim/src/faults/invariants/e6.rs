@@ -33,10 +33,9 @@ impl Invariant for NoOlderClaim {
         };
         let claim = (announced.standing.epoch, leader);
         match highest.1.replace(claim) {
-            Some(before) if before > claim => Err(format!(
-                "{who} follows {leader} of epoch {}, after {} of epoch {}",
-                claim.0, before.1, before.0
-            )),
+            Some(before) if before > claim => {
+                Err(format!("{who} follows {leader} of epoch {}, after {} of epoch {}", claim.0, before.1, before.0))
+            }
             _ => Ok(()),
         }
     }

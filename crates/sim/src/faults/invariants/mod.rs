@@ -79,7 +79,7 @@ impl Court {
             Box::new(e11::TheSpecifiedLeader::new(row, settings)),
         ];
         if calm {
-            invariants.push(Box::new(assertion1::Assertion1));
+            invariants.push(Box::new(assertion1::Assertion1::default()));
         }
         Court { invariants, verdicts: Vec::new(), watches_state: calm }
     }

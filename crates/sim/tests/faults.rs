@@ -1,0 +1,178 @@
+//! The fault engine, checked with members that are not: each toy breaks one promise and must be caught.
+
+use std::time::Duration;
+
+use algorithms::catalog::{self, Row};
+use algorithms::{Ctx, Epoch, Input, Kind, Message, NodeId, Outbox, Protocol, Span, Uid};
+use member::{Cause, Command, Event, Role, Standing};
+use serde::{Deserialize, Serialize};
+use sim::{FaultOptions, FaultReport, Subject, run_faults, run_many, run_subject};
+
+fn row() -> &'static Row {
+    catalog::row(catalog::DEFAULT).expect("the default is in the catalog")
+}
+
+#[test]
+fn the_same_seed_gives_the_same_report_whatever_happens() {
+    let options = FaultOptions::default();
+    for row in catalog::ROWS {
+        for seed in 0..3 {
+            assert_eq!(run_faults(row, seed, &options), run_faults(row, seed, &options), "{} {seed}", row.name);
+        }
+    }
+}
+
+#[test]
+fn many_seeds_on_many_threads_add_up_to_the_same() {
+    let options = FaultOptions::default();
+    let once = run_many(row(), 0..8, &options, |_| {});
+    assert_eq!(once, run_many(row(), 0..8, &options, |_| {}));
+    assert_eq!(once.runs, 8);
+}
+
+/// How a toy misbehaves.
+const HONEST: u8 = 0;
+/// Claims in the epoch of whoever leads.
+const SECOND_LEADER: u8 = 1;
+/// Forgets its epoch when it restarts.
+const FORGETS: u8 = 2;
+/// Changes its mind for ever.
+const RESTLESS: u8 = 3;
+/// The worst leads.
+const WORST: u8 = 4;
+/// Follows an older claim.
+const OLDER: u8 = 5;
+
+/// "The best I am connected to leads", which is no election, but satisfies the checkers when all is well: the epoch
+/// counts its restarts and everybody takes the largest it hears.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Toy<const BUG: u8> {
+    epoch: Epoch,
+    up: Vec<Uid>,
+    announced: Option<Standing>,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+struct Hello(Epoch);
+
+impl Message for Hello {
+    const KINDS: &'static [Kind] = &[Kind::election("hello")];
+    fn kind(&self) -> usize {
+        0
+    }
+}
+
+impl<const BUG: u8> Protocol for Toy<BUG> {
+    type Link = NodeId;
+    type Message = Hello;
+    type Timer = ();
+    type Command = Command;
+    type Event = Event;
+    type Durable = Epoch;
+
+    fn start(ctx: &Ctx<'_>, stored: Option<Epoch>, out: &mut impl Outbox<Self>) -> Self {
+        let stored = stored.filter(|_| BUG != FORGETS).unwrap_or_default();
+        let toy = Toy { epoch: stored.next(), up: vec![ctx.me], announced: None };
+        out.persist(toy.epoch);
+        out.set_timer((), Span::exactly(Duration::from_millis(100)));
+        toy
+    }
+
+    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Message { message: Hello(epoch), .. } if epoch > self.epoch => {
+                self.epoch = epoch;
+                out.persist(epoch);
+            }
+            Input::Timer(()) => {
+                out.set_timer((), Span::exactly(Duration::from_millis(100)));
+                for &peer in &self.up {
+                    out.send(peer.id, Hello(self.epoch));
+                }
+                if BUG == RESTLESS {
+                    self.epoch = self.epoch.next();
+                    out.persist(self.epoch);
+                }
+                self.tell(ctx, out);
+            }
+            Input::PeerUp(peer) => self.up.extend(ctx.view.uid(peer)),
+            Input::PeerDown(peer) => self.up.retain(|uid| uid.id != peer),
+            _ => {}
+        }
+    }
+}
+
+impl<const BUG: u8> Toy<BUG> {
+    fn tell(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        let all = self.up.iter().copied();
+        let mut leader = if BUG == WORST { all.min() } else { all.max() }.expect("oneself at least");
+        if BUG == SECOND_LEADER && ctx.view.members()[0] == ctx.me {
+            leader = ctx.me;
+        }
+        let mut epoch = self.epoch;
+        if BUG == OLDER && leader != ctx.me && self.announced.is_some_and(|one| one.epoch == epoch) {
+            epoch = Epoch(epoch.0 - 1);
+        }
+        let role = if leader == ctx.me { Role::Leader } else { Role::Follower };
+        let standing = Standing { role, leader: Some(leader.id), epoch };
+        // Only when all hear each other: this toy knows nothing about components.
+        if self.up.len() == ctx.view.len() && self.announced.replace(standing) != Some(standing) {
+            out.announce(Event::Became { now: standing, cause: Cause::Heard });
+        }
+    }
+}
+
+impl<const BUG: u8> Subject for Toy<BUG> {}
+
+/// The invariants that a toy breaks first, over some seeds.
+fn broken<const BUG: u8>() -> Vec<FaultReport> {
+    (0..40)
+        .map(|seed| run_subject::<Toy<BUG>>(row(), seed, &FaultOptions::default()))
+        .filter(|report| !report.ok())
+        .collect()
+}
+
+fn caught(reports: &[FaultReport], invariant: &str) -> bool {
+    reports.iter().any(|report| report.violations.iter().any(|violation| violation.invariant == invariant))
+}
+
+#[test]
+fn an_honest_toy_passes() {
+    let reports = broken::<HONEST>();
+    assert!(reports.is_empty(), "{}", reports[0]);
+}
+
+#[test]
+fn two_leaders_of_one_epoch_are_caught() {
+    assert!(caught(&broken::<SECOND_LEADER>(), "E1"));
+}
+
+#[test]
+fn an_epoch_that_goes_back_after_a_restart_is_caught() {
+    assert!(caught(&broken::<FORGETS>(), "E2"));
+}
+
+#[test]
+fn a_cluster_that_never_settles_is_caught() {
+    assert!(caught(&broken::<RESTLESS>(), "E8"));
+}
+
+#[test]
+fn the_wrong_leader_is_caught() {
+    assert!(caught(&broken::<WORST>(), "E11"));
+}
+
+#[test]
+fn following_an_older_claim_is_caught() {
+    assert!(caught(&broken::<OLDER>(), "E6"));
+}
+
+#[test]
+fn a_broken_run_shows_its_last_lines_and_the_command_that_repeats_it() {
+    let reports = broken::<RESTLESS>();
+    let report = &reports[0];
+    let text = report.to_string();
+    assert!(text.ends_with(&format!("again: ctl sim faults --algorithm {} --seed {}\n", row().name, report.seed)));
+    assert!(text.contains("E8 broken: ") && report.trace.len() == 30, "{text}");
+    assert_eq!(text, run_subject::<Toy<RESTLESS>>(row(), report.seed, &FaultOptions::default()).to_string());
+}
