@@ -90,6 +90,8 @@ pub struct MemberStatus {
     /// Frames since the start, all peers together.
     pub sent: u64,
     pub received: u64,
+    /// Messages of the election algorithm since the start; heartbeats are not among them.
+    pub election_messages: u64,
     pub peers: Vec<PeerStatus>,
     pub uptime_ms: u64,
     pub version: String,

@@ -71,7 +71,7 @@ async fn without_preemption_a_returning_better_member_follows() {
     live.cluster.start(5).unwrap();
     // A restarted member may be ahead in epochs, so the leader's may grow; the leader stays.
     let (leader, _) = live.agreement_that(ALL, |_, found| found >= epoch).await;
-    assert_eq!(leader, 4);
+    assert_eq!(leader, 4, "{}", live.logs());
     assert_eq!(live.leader().await, "4\n");
 }
 

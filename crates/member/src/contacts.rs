@@ -130,20 +130,15 @@ impl Contacts {
 
     /// Whose silence matters now: in a mesh the leader's, for the leader everybody's; elsewhere the neighbours', and
     /// those a ring is still trying to reach.
-    pub(crate) fn to_watch(
-        &self,
-        ctx: &Ctx<'_>,
-        leader: Option<usize>,
-        started: bool,
-        stuck: Option<usize>,
-    ) -> NodeSet {
+    pub(crate) fn to_watch(&self, ctx: &Ctx<'_>, leader: Option<usize>, grace: bool, stuck: Option<usize>) -> NodeSet {
         match ctx.view.topology() {
             Topology::Mesh if leader == Some(self.me) => self.connected().collect(),
             Topology::Mesh => leader.into_iter().filter(|&at| self.is_up(at)).collect(),
             Topology::Ring => {
                 let (left, right) = self.neighbours();
                 let links = self.links(ctx.view);
-                let unknown = links.iter().chain(stuck).filter(|&at| started && self.peers[at].contact == Contact::Unknown);
+                let unknown =
+                    links.iter().chain(stuck).filter(|&at| !grace && self.peers[at].contact == Contact::Unknown);
                 left.into_iter().chain(right).chain(unknown).collect()
             }
             Topology::Graph => {

@@ -35,6 +35,8 @@ pub struct Member<E: Election> {
     pub(crate) announced: Standing,
     /// The first election waits for all members until this is set.
     pub(crate) started: bool,
+    /// Others may still be starting: a refused dial is not a death yet.
+    pub(crate) grace: bool,
     pub(crate) stands: bool,
     /// The round in hand and its participants; a continuous machine has none.
     pub(crate) round: Option<Round>,
@@ -77,6 +79,7 @@ impl<E: Election> Protocol for Member<E> {
             leader: None,
             announced: standing,
             started: false,
+            grace: true,
             stands: true,
             round: None,
             set,
@@ -105,7 +108,8 @@ impl<E: Election> Protocol for Member<E> {
             Input::Timer(timer) => self.timer(ctx, timer, out),
             Input::PeerUp(peer) => self.peer_up(ctx, peer, out),
             Input::PeerDown(peer) => {
-                if let Some(at) = ctx.view.position(peer) {
+                let known = ctx.view.position(peer);
+                if let Some(at) = known.filter(|&at| !self.grace || self.contacts.is_up(at)) {
                     self.contacts.down(at);
                     self.lost(ctx, at, out);
                 }
@@ -203,6 +207,7 @@ impl<E: Election> Member<E> {
                 }
             }
             Timer::Grace => {
+                self.grace = false;
                 if !self.started {
                     self.first_election(ctx, out);
                 }
@@ -272,7 +277,6 @@ impl<E: Election> Member<E> {
 
     fn first_election(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         self.started = true;
-        out.cancel_timer(Timer::Grace);
         if self.leader.is_none() {
             self.open(ctx, out);
         }
@@ -391,7 +395,7 @@ impl<E: Election> Member<E> {
 
     fn watch(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         let leader = self.leader.and_then(|claim| ctx.view.position(claim.uid.id));
-        let wanted = self.contacts.to_watch(ctx, leader, self.started, self.stuck);
+        let wanted = self.contacts.to_watch(ctx, leader, self.grace, self.stuck);
         if wanted == self.contacts.watched {
             return;
         }

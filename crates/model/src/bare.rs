@@ -32,6 +32,8 @@ pub struct Bare<E> {
     settings: Settings,
     elects: Elects,
     pub timers: Timers,
+    /// How many nodes may start by their own will: all, unless that is too much to look at.
+    pub max_starts: usize,
     /// How many nodes may crash, between any two effects.
     pub crashes: u8,
     /// Where chance decides an election may take for ever: it is followed up to this many messages.
@@ -102,6 +104,7 @@ impl<E: Election> Bare<E> {
             settings,
             elects: row.elects,
             timers: Timers::WhenQuiet,
+            max_starts: n,
             crashes: 0,
             max_sent: 12 * n as u16,
             machine: PhantomData,
@@ -247,6 +250,10 @@ impl<E: Election> State<E> {
         }
     }
 
+    fn starts(&self) -> usize {
+        self.nodes.iter().filter(|node| !node.asleep).count()
+    }
+
     fn winners(&self) -> usize {
         self.nodes.iter().filter(|node| node.ever_won).count()
     }
@@ -269,7 +276,8 @@ impl<E: Election> Model for Bare<E> {
     }
 
     fn actions(&self, state: &State<E>, actions: &mut Vec<Self::Action>) {
-        let starts = state.living().filter(|(_, node)| node.asleep).map(|(at, _)| (at, Cause::Starts));
+        let may_start = state.starts() < self.max_starts;
+        let starts = state.living().filter(|(_, node)| may_start && node.asleep).map(|(at, _)| (at, Cause::Starts));
         for (node, cause) in self.progress(state).into_iter().chain(self.early(state)).chain(starts) {
             for face in 0..self.faces() {
                 actions.push(Action::Step { node, cause, face, torn: None });

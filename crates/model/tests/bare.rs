@@ -25,6 +25,9 @@ impl Visitor for Case {
         }
         let mut model = Bare::<E>::new(row, n, wins);
         (model.timers, model.crashes) = (timers, crashes);
+        if n > 3 && (E::LIFE == Life::Continuous || row.elects == Elects::Anyone) {
+            model.max_starts = 1;
+        }
         let label = format!("{} n={n} {wins:?} wins, timers {timers:?}, crashes {crashes}", row.name);
         Some(examine(label, &model, limits))
     }
@@ -39,7 +42,7 @@ const QUIET: Case = Case {
     wins: Wins::Highest,
     timers: Timers::WhenQuiet,
     crashes: 0,
-    limits: Limits { search: 400_000, walks: 50_000, depth: 400 },
+    limits: Limits { search: 4_000_000, walks: 50_000, depth: 400 },
 };
 
 #[test]

@@ -33,7 +33,7 @@ pub async fn run(config: Config, id: NodeId, data_dir: &std::path::Path) -> anyh
     let (store, stored) = Store::open(data_dir)?;
     let listener = TcpListener::bind(&address)
         .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows who)"))?;
-    Daemon::start(config, id, secret, store, stored, listener).await?.serve().await
+    Daemon::start(config, id, secret, store, stored, listener)?.serve().await
 }
 
 struct Daemon {
@@ -114,7 +114,7 @@ impl Outside {
 }
 
 impl Daemon {
-    async fn start(
+    fn start(
         config: Config,
         id: NodeId,
         secret: Option<Secret>,
@@ -170,7 +170,7 @@ impl Daemon {
         let sleep = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(sleep);
         loop {
-            let deadline = self.instance.deadline().unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+            let deadline = self.instance.deadline().unwrap_or_else(|| Instant::now() + Duration::from_hours(1));
             sleep.as_mut().reset(deadline.into());
             tokio::select! {
                 biased;
@@ -304,6 +304,7 @@ impl Daemon {
             lease_ms: None,
             sent: counters().map(|c| c.frames_out).sum(),
             received: counters().map(|c| c.frames_in).sum(),
+            election_messages: self.instance.algorithm_messages(),
             peers: peers.collect(),
             uptime_ms: self.started.elapsed().as_millis() as u64,
             version: env!("CARGO_PKG_VERSION").to_owned(),

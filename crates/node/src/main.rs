@@ -40,10 +40,9 @@ fn main() -> ExitCode {
     let start_as = args.id.map(|id| config.start_as(NodeId(id)).map(|peer| peer.id));
     if args.check {
         // Port 0 is fine in a check: only an id that is not in the list is a problem there.
-        if let (Some(id), Some(Err(problems))) = (args.id, &start_as) {
-            if config.peer(NodeId(id)).is_none() {
-                return complain(problems, 2);
-            }
+        let unknown = args.id.is_some_and(|id| config.peer(NodeId(id)).is_none());
+        if let (true, Some(Err(problems))) = (unknown, &start_as) {
+            return complain(problems, 2);
         }
         println!("{}: ok, {} peers, {}", args.config.display(), config.peers.len(), config.row.name);
         return ExitCode::SUCCESS;

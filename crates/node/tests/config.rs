@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use algorithms::catalog::{self, Row};
-use algorithms::{NodeId, Safety, Topology, Uid, Wins};
-use node::config::{Config, EXAMPLE, OnClose, PeerRole, Problems};
+use algorithms::{NodeId, Safety, Topology, Uid, View, Wins};
+use node::config::{Config, EXAMPLE, OnClose, Peer, PeerRole, Problems};
 
 /// A good config; line numbers in the tests count from its first line.
 const GOOD: &str = r#"[cluster]
@@ -313,6 +313,26 @@ fn an_algorithm_that_cannot_wait_is_refused_without_preemption() {
 }
 
 #[test]
+fn members_that_an_algorithm_cannot_run_with_are_refused_with_its_reason() {
+    let mut refusing = 0;
+    for row in catalog::ROWS {
+        let head = format!("topology = \"{}\"\nalgorithm = \"{}\"", row.topology.name(), row.name);
+        let text = changed("topology = \"mesh\"", &head).replace("id = 2\n", "id = 65535\npriority = 7\n");
+        let members = vec![Uid::plain(1), Uid { priority: 7, id: NodeId(65535) }];
+        let view = if row.topology == Topology::Ring { View::ring(members) } else { View::mesh(members) };
+        match (row.check)(&view, row.wins) {
+            Ok(()) => assert!(parse(&text).is_ok(), "{}", row.name),
+            Err(why) => {
+                refusing += 1;
+                let printed = problem(&text);
+                assert!(printed.starts_with("config/x.toml:4: ") && printed.contains(&why), "{printed}");
+            }
+        }
+    }
+    assert!(refusing > 0, "no row shows it");
+}
+
+#[test]
 fn a_coordinator_timeout_below_the_proven_multiple_is_noticed() {
     let short = "[timing]\nanswer_timeout = \"100ms\"\ncoordinator_timeout = \"150ms\"";
     let config = parse(&changed("[timing]", short)).unwrap_or_else(|problems| panic!("{problems}"));
@@ -437,6 +457,43 @@ fn every_config_of_this_repository_loads() {
     }
 }
 
+/// Five members on one machine with this row's algorithm.
+fn local(row: &Row) -> String {
+    let (topology, name) = (row.topology.name(), row.name);
+    let order = match row.topology {
+        Topology::Ring => "in a ring: each sends to the next in this list, the last to the first",
+        Topology::Mesh => "all linked to each other",
+        Topology::Graph => "linked as [graph] says",
+    };
+    let mut text = format!(
+        "# Five members on this machine, {order}.\n\n[cluster]\nname = \"{topology}-{name}\"\n\
+         topology = \"{topology}\"\nalgorithm = \"{name}\"\nsafety = \"classic\"\n"
+    );
+    for id in 1..=5 {
+        text += "\n[[peers]]\n";
+        text += &[format!("id = {id}"), format!("address = \"127.0.0.1:740{id}\"\n")].join("\n");
+    }
+    if row.topology == Topology::Graph {
+        text += "\n[graph]\nlinks = [[1, 2], [2, 3], [3, 4], [4, 5], [5, 1], [1, 3]]\n";
+    }
+    text
+}
+
+/// With `CONCLAVE_BLESS=1` in the environment the files are written instead of compared.
+#[test]
+fn every_algorithm_has_a_config_to_start_from() {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../config");
+    for row in catalog::ROWS {
+        let path = dir.join(format!("{}-{}.toml", row.topology.name(), row.name));
+        if std::env::var_os("CONCLAVE_BLESS").is_some() {
+            fs::write(&path, local(row)).unwrap();
+        }
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(text, local(row), "{}: run this test with CONCLAVE_BLESS=1", path.display());
+        Config::load(&path).unwrap_or_else(|problems| panic!("{problems}"));
+    }
+}
+
 #[test]
 fn the_example_parses_and_so_do_its_comments() {
     let example = Config::parse(EXAMPLE, Path::new("example.toml")).unwrap_or_else(|problems| panic!("{problems}"));
@@ -451,6 +508,6 @@ fn the_example_parses_and_so_do_its_comments() {
         .collect();
     let full = Config::parse(&uncommented, Path::new("example.toml")).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(full.settings, example.settings);
-    assert_eq!(full.peers.iter().map(|peer| peer.uid()).collect::<Vec<_>>(), example.view().members());
+    assert_eq!(full.peers.iter().map(Peer::uid).collect::<Vec<_>>(), example.view().members());
     assert_ne!(uncommented, EXAMPLE);
 }

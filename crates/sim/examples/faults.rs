@@ -7,7 +7,12 @@ fn main() {
     let seeds = args.next().and_then(|n| n.parse().ok()).unwrap_or(100);
     let name = args.next();
     for row in catalog::ROWS.iter().filter(|row| name.as_deref().is_none_or(|name| name == row.name)) {
-        let options = sim::FaultOptions { preempt: std::env::var_os("NO_PREEMPT").is_none(), ..Default::default() };
+        let trace_lines = std::env::var("LINES").ok().and_then(|n| n.parse().ok()).unwrap_or(30);
+        let preempt = std::env::var_os("NO_PREEMPT").is_none();
+        let options = sim::FaultOptions { preempt, trace_lines, ..Default::default() };
+        if let Some(seed) = args.next().and_then(|seed| seed.parse().ok()) {
+            return println!("{}", sim::run_faults(row, seed, &options));
+        }
         let many = sim::run_many(row, 0..seeds, &options, |_| {});
         println!(
             "{}: {} runs, {} broken, {} events, {} kills, {} reigns, settle <= {} ms, digest {:016x}",
@@ -25,8 +30,8 @@ fn main() {
             *counts.entry(broken.violations[0].invariant).or_insert(0) += 1;
         }
         println!("  first broken by invariant: {counts:?}");
-        if let Some(first) = many.broken.first() {
-            println!("{first}");
+        for broken in &many.broken {
+            println!("{broken}");
         }
     }
 }

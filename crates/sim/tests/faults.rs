@@ -49,6 +49,8 @@ const OLDER: u8 = 5;
 struct Toy<const BUG: u8> {
     epoch: Epoch,
     up: Vec<Uid>,
+    /// Since the last change of `up`.
+    ticks: u32,
     announced: Option<Standing>,
 }
 
@@ -72,8 +74,10 @@ impl<const BUG: u8> Protocol for Toy<BUG> {
 
     fn start(ctx: &Ctx<'_>, stored: Option<Epoch>, out: &mut impl Outbox<Self>) -> Self {
         let stored = stored.filter(|_| BUG != FORGETS).unwrap_or_default();
-        let toy = Toy { epoch: stored.next(), up: vec![ctx.me], announced: None };
+        let toy = Toy { epoch: stored.next(), up: vec![ctx.me], ticks: 0, announced: None };
         out.persist(toy.epoch);
+        let now = Standing { role: Role::Candidate, leader: None, epoch: toy.epoch };
+        out.announce(Event::Became { now, cause: Cause::Started });
         out.set_timer((), Span::exactly(Duration::from_millis(100)));
         toy
     }
@@ -89,14 +93,21 @@ impl<const BUG: u8> Protocol for Toy<BUG> {
                 for &peer in &self.up {
                     out.send(peer.id, Hello(self.epoch));
                 }
-                if BUG == RESTLESS {
+                self.ticks += 1;
+                if BUG == RESTLESS || BUG == FORGETS && self.epoch < Epoch(10) {
                     self.epoch = self.epoch.next();
                     out.persist(self.epoch);
                 }
                 self.tell(ctx, out);
             }
-            Input::PeerUp(peer) => self.up.extend(ctx.view.uid(peer)),
-            Input::PeerDown(peer) => self.up.retain(|uid| uid.id != peer),
+            Input::PeerUp(peer) => {
+                self.ticks = 0;
+                self.up.extend(ctx.view.uid(peer));
+            }
+            Input::PeerDown(peer) => {
+                self.ticks = 0;
+                self.up.retain(|uid| uid.id != peer);
+            }
             _ => {}
         }
     }
@@ -115,8 +126,9 @@ impl<const BUG: u8> Toy<BUG> {
         }
         let role = if leader == ctx.me { Role::Leader } else { Role::Follower };
         let standing = Standing { role, leader: Some(leader.id), epoch };
-        // Only when all hear each other: this toy knows nothing about components.
-        if self.up.len() == ctx.view.len() && self.announced.replace(standing) != Some(standing) {
+        // Only when all have heard each other for a while: this toy knows nothing about components.
+        let settled = self.up.len() == ctx.view.len() && self.ticks > 20;
+        if settled && self.announced.replace(standing) != Some(standing) {
             out.announce(Event::Became { now: standing, cause: Cause::Heard });
         }
     }

@@ -12,9 +12,9 @@ use thiserror::Error;
 /// Shorter secrets could be guessed offline from one recorded handshake.
 const SECRET_MIN_BYTES: usize = 16;
 
-/// A secret shared by every member and client of a cluster.
+/// A secret shared by every member and client of a cluster. Only the keyed MAC is kept, not the secret itself.
 #[derive(Clone)]
-pub struct Secret(Arc<[u8]>);
+pub struct Secret(Arc<Hmac<Sha256>>);
 
 /// Why a secret was not taken.
 #[derive(Debug, Error)]
@@ -32,7 +32,8 @@ impl Secret {
         if end < SECRET_MIN_BYTES {
             return Err(SecretError::TooShort { bytes: end });
         }
-        Ok(Self(Arc::from(&bytes[..end])))
+        let mac = Hmac::new_from_slice(&bytes[..end]).map_err(|_| SecretError::TooShort { bytes: end })?;
+        Ok(Self(Arc::new(mac)))
     }
 
     /// Reads a secret from a file.
@@ -54,8 +55,7 @@ impl Secret {
     }
 
     fn mac(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
-        // HMAC takes keys of every length, so this cannot fail whatever the secret is.
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("hmac accepts any key length");
+        let mut mac = Hmac::clone(&self.0);
         for part in parts {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);

@@ -19,18 +19,18 @@ async fn simultaneous_dials_end_in_one_connection_without_a_down() {
         let (first_id, lag) = (dice.roll(2), dice.roll(24));
         let mut events = Vec::new();
         if first_id == 0 {
-            low.want(&[2])
+            low.want(&[2]);
         } else {
-            high.want(&[1])
+            high.want(&[1]);
         }
         for _ in 0..lag {
             events.extend(poll_both_once(&mut low, &mut high).await);
             tokio::task::yield_now().await;
         }
         if first_id == 0 {
-            high.want(&[1])
+            high.want(&[1]);
         } else {
-            low.want(&[2])
+            low.want(&[2]);
         }
         let ups = |events: &[(usize, Event)]| events.iter().filter(|(_, e)| matches!(e, Event::Up { .. })).count();
         while ups(&events) < 2 {

@@ -1,6 +1,6 @@
 //! `ctl sim`: the same machines, simulated.
 
-// mod faults;
+mod faults;
 mod ring;
 mod run;
 
@@ -17,12 +17,12 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     Run(run::Args),
-    // Faults(faults::Args),
+    Faults(faults::Args),
 }
 
 pub(crate) fn run(args: Args, output: Output) -> Result<(), Failure> {
     match args.what {
         What::Run(args) => run::run(&args, output),
-        // What::Faults(args) => faults::run(&args, output),
+        What::Faults(args) => faults::run(&args, output),
     }
 }

@@ -49,16 +49,33 @@ impl Live {
         };
         let waited = self.observer.until(|observer| judge(observer).is_some());
         if tokio::time::timeout(PATIENCE, waited).await.is_err() {
-            let logs: Vec<String> =
-                self.cluster.ids().map(|id| format!("-- {id}\n{}", self.cluster.log_tail(id, 15))).collect();
-            panic!("no agreement among {among:?}: {:?}\n{}", self.observer.views(), logs.join("\n"));
+            panic!("no agreement among {among:?}: {:?}\n{}", self.observer.views(), self.logs());
         }
         judge(&self.observer).unwrap()
     }
 
+    /// What the members last logged, for failures.
+    pub(crate) fn logs(&self) -> String {
+        let logs = self.cluster.ids().map(|id| format!("-- {id}\n{}", self.cluster.log_tail(id, 15)));
+        logs.collect::<Vec<_>>().join("\n")
+    }
+
     /// Kills with SIGKILL and reaps.
     pub(crate) async fn kill(&mut self, id: u32) {
-        self.cluster.kill(id).unwrap();
+        self.kill_all(&[id]).await;
+    }
+
+    /// All at once: every process has its signal before any is reaped.
+    pub(crate) async fn kill_all(&mut self, ids: &[u32]) {
+        for &id in ids {
+            self.cluster.kill(id).unwrap();
+        }
+        for &id in ids {
+            self.gone(id).await;
+        }
+    }
+
+    async fn gone(&mut self, id: u32) {
         self.cluster.reap(id).await.unwrap();
         self.observer.forget(id as usize - 1);
     }

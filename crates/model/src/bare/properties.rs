@@ -30,10 +30,10 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
     } else {
         all.push(Property::sometimes("the election is over", over));
         all.push(Property::sometimes("one initiator suffices", |model: &Bare<E>, state: &State<E>| {
-            over(model, state) && starts(state) == 1
+            over(model, state) && state.starts() == 1
         }));
-        all.push(Property::sometimes("all start", |model: &Bare<E>, state: &State<E>| {
-            over(model, state) && starts(state) == state.nodes.len()
+        all.push(Property::sometimes("all start that may", |model: &Bare<E>, state: &State<E>| {
+            over(model, state) && state.starts() == model.max_starts
         }));
         if model.elects == Elects::Best {
             all.push(Property::always(BEST_WINS, |model: &Bare<E>, state: &State<E>| {
@@ -61,16 +61,12 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
 
 /// Somebody has started, and nothing more happens unless somebody else does.
 fn over<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
-    starts(state) > 0 && model.progress(state).is_empty()
+    state.starts() > 0 && model.progress(state).is_empty()
 }
 
 /// A crash may leave somebody asleep, whom nobody has told of anything.
 fn decided<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
     state.content() || (model.crashes > 0 && state.living().all(|(_, node)| node.asleep || node.outcome.is_some()))
-}
-
-fn starts<E: Election>(state: &State<E>) -> usize {
-    state.nodes.iter().filter(|node| !node.asleep).count()
 }
 
 /// Nodes that wait for ever are as good as dead, so a crash changes nothing where no timer is believed. Where one is, a

@@ -13,7 +13,7 @@ use super::{Config, Host, PEERS_MAX, PeerRole, split_address};
 
 const NAME_BYTES_MAX: usize = 64;
 const TIME_MIN: Duration = Duration::from_millis(1);
-const TIME_MAX: Duration = Duration::from_secs(3600);
+const TIME_MAX: Duration = Duration::from_hours(1);
 
 /// The row the file asks for. Without a usable name it is the default's, so that the other checks can go on.
 pub(super) fn algorithm(cluster: &Cluster, problems: &mut Problems) -> &'static Row {

@@ -33,8 +33,6 @@ use plan::{Action, Plan};
 use trace::Trace;
 use world::{BACKOFF_MAX, DIAL_TIMEOUT, World};
 
-/// How many lines a broken run shows.
-const TRACE_LINES: usize = 30;
 /// How long an agreement is watched.
 const KEEPS: Duration = Duration::from_secs(3);
 /// How long a member that stepped down does not stand.
@@ -46,11 +44,13 @@ pub struct FaultOptions {
     pub preempt: bool,
     /// How many members; drawn from the seed (2..7) if not said.
     pub nodes: Option<usize>,
+    /// How many of the last lines a broken run shows.
+    pub trace_lines: usize,
 }
 
 impl Default for FaultOptions {
     fn default() -> Self {
-        FaultOptions { safety: Safety::Classic, preempt: true, nodes: None }
+        FaultOptions { safety: Safety::Classic, preempt: true, nodes: None, trace_lines: 30 }
     }
 }
 
@@ -79,7 +79,7 @@ pub fn run_subject<S: Subject>(row: &'static Row, seed: u64, options: &FaultOpti
         return report;
     }
     // The same again, this time taking notes.
-    one_run::<S>(row, seed, options, Trace::keeping(TRACE_LINES))
+    one_run::<S>(row, seed, options, Trace::keeping(options.trace_lines))
 }
 
 fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, trace: Trace) -> FaultReport {
@@ -128,6 +128,7 @@ fn bound(settings: &Settings, plan: &Plan, nodes: usize) -> Duration {
     let dials = Duration::from_nanos(BACKOFF_MAX + DIAL_TIMEOUT);
     // Every span may be drawn half as long again.
     let elections = timing.lease + timing.start_grace + 4 * watchdog + settings.preempt_after;
-    let abstains = if plan.kinds.contains(&FaultKind::Operator) { ABSTAINS } else { Duration::ZERO };
+    // If everybody stepped down, nobody stands for the first while, and all but one for a second one.
+    let abstains = if plan.kinds.contains(&FaultKind::Operator) { 2 * ABSTAINS } else { Duration::ZERO };
     dials + elections * 3 / 2 + timing.suspect_after * 2 + abstains
 }

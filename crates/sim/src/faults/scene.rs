@@ -1,6 +1,6 @@
 //! What the court sees of the world.
 
-use algorithms::StateVector;
+use algorithms::{StateVector, Topology};
 use member::{Cause, NodeSet, Standing};
 
 use super::invariants::{Announced, Scene};
@@ -42,8 +42,11 @@ impl<S: Subject> World<'_, S> {
         self.look();
         let component = self.component(node);
         let stable_since = component.iter().map(|at| self.changed[at]).max().unwrap_or(0);
+        let whole = self.view.topology() != Topology::Mesh
+            || component.iter().all(|a| component.iter().all(|b| a == b || self.network.intact(a, b)));
         let announced = Announced { at: self.now, node, boot: self.processes[node].boot, standing, cause };
-        self.court.announced(&announced, &Scene { members: self.view.members(), component, stable_since });
+        let members = self.view.members();
+        self.court.announced(&announced, &Scene { members, component, whole, stable_since });
     }
 
     pub(super) fn judge_state(&mut self) {

@@ -33,6 +33,7 @@ impl Invariant for OneLeaderPerEpoch {
         let rival = self.claims.iter().find(|(at, other, claimed)| {
             *claimed == epoch
                 && *other != node
+                && scene.whole
                 && scene.component.contains(*other)
                 && scene.stable_since + self.election_ns <= *at
         });

@@ -29,6 +29,8 @@ pub(crate) struct Scene<'a> {
     pub members: &'a [Uid],
     /// Positions the announcer is connected to, directly or not, itself included.
     pub component: NodeSet,
+    /// Does everybody in it have the connections the topology promises?
+    pub whole: bool,
     /// Since when nothing has changed in that component.
     pub stable_since: u64,
 }

@@ -1,0 +1,162 @@
+//! `ctl sim faults`: whole members while everything goes wrong.
+
+use std::io::IsTerminal;
+
+use algorithms::Safety;
+use algorithms::catalog::{self, Row};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::Serialize;
+use sim::{FaultOptions, FaultReport, ManyReport};
+
+use crate::failure::{Exit, Failure};
+use crate::output::{Output, Table};
+
+const ALL: &str = "all";
+
+/// Run whole members under seeded faults and check the invariants
+///
+/// Crashes, restarts, pauses, partitions, delays and slow disks, first for safety; then everything heals, and progress
+/// is required. A failing seed prints the one command that reproduces it.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl sim faults --seeds 1000
+  ctl sim faults --algorithm all --seeds 200 -o json
+  ctl sim faults --seed 17                  one seed, with what happened
+
+Exit codes: 0 all invariants hold, 2 cannot be run, 7 an invariant is broken.")]
+pub(crate) struct Args {
+    /// Which election, or all of them
+    #[arg(long, value_name = "NAME|all", value_parser = names(), hide_possible_values = true, default_value = catalog::DEFAULT)]
+    algorithm: String,
+    /// How many seeds, from --seed on
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Option<u64>,
+    /// The first seed; without --seeds the only one
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// How many members [default: 2 to 7, by the seed]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=64))]
+    nodes: Option<u32>,
+    /// Who may lead: whoever is elected, or only with the lease of a majority
+    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = safeties())]
+    safety: Safety,
+    /// A recovered better id leaves a healthy leader alone
+    #[arg(long)]
+    no_preempt: bool,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    algorithm: &'static str,
+    safety: &'static str,
+    first_seed: u64,
+    seeds: u64,
+    broken: u64,
+    events: u64,
+    kills: u64,
+    reigns: u64,
+    slowest_settle_ms: u64,
+    digest: String,
+    failures: Vec<Broken<'a>>,
+}
+
+#[derive(Serialize)]
+struct Broken<'a> {
+    seed: u64,
+    violations: Vec<String>,
+    command: String,
+    trace: &'a [String],
+}
+
+pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
+    let nodes = args.nodes.map(|nodes| nodes as usize);
+    let options = FaultOptions { safety: args.safety, preempt: !args.no_preempt, nodes };
+    if args.safety == Safety::Quorum {
+        return Err(Failure::usage("quorum reigns are not built yet").hint("ctl sim faults --safety classic"));
+    }
+    let first = args.seed.unwrap_or(1);
+    let alone = args.seeds.is_none() && args.seed.is_some();
+    let count = args.seeds.unwrap_or(if alone { 1 } else { 100 });
+    let end = first.checked_add(count).ok_or_else(|| Failure::usage("there are no such seeds"))?;
+    let mut reports = Vec::new();
+    for row in rows(&args.algorithm) {
+        if alone && !output.is_json() {
+            Output::line(sim::run_faults(row, first, &options).to_string().trim_end())?;
+        }
+        let report = sim::run_many(row, first..end, &options, |done| progress(row, done, count));
+        if output.is_json() {
+            Output::json(&document(&report, &options, first))?;
+        }
+        reports.push(report);
+    }
+    if !output.is_json() && !alone {
+        Output::line(table(&reports).render(output))?;
+    }
+    verdict(&reports, alone)
+}
+
+fn rows(name: &str) -> impl Iterator<Item = &'static Row> + '_ {
+    catalog::ROWS.iter().filter(move |row| name == ALL || row.name == name)
+}
+
+fn progress(row: &Row, done: u64, count: u64) {
+    if std::io::stderr().is_terminal() && (done.is_multiple_of(16) || done == count) {
+        let end = if done == count { "\r\x1b[K" } else { "" };
+        eprint!("\r\x1b[K{}: {done}/{count}{end}", row.name);
+    }
+}
+
+fn document<'a>(report: &'a ManyReport, options: &FaultOptions, first_seed: u64) -> Document<'a> {
+    Document {
+        schema: "conclave.sim.faults/1",
+        algorithm: report.algorithm,
+        safety: options.safety.name(),
+        first_seed,
+        seeds: report.runs,
+        broken: report.broken_count,
+        events: report.events,
+        kills: report.kills,
+        reigns: report.reigns,
+        slowest_settle_ms: report.slowest_settle_ms,
+        digest: format!("{:016x}", report.digest),
+        failures: report.broken.iter().map(broken).collect(),
+    }
+}
+
+fn broken(report: &FaultReport) -> Broken<'_> {
+    let violations = report.violations.iter().map(|violation| format!("{}: {}", violation.invariant, violation.how));
+    Broken { seed: report.seed, violations: violations.collect(), command: report.command(), trace: &report.trace }
+}
+
+fn table(reports: &[ManyReport]) -> Table {
+    let mut table =
+        Table::new(&["ALGORITHM", ">SEEDS", ">BROKEN", ">EVENTS", ">KILLS", ">REIGNS", ">SLOWEST SETTLE", "DIGEST"]);
+    for report in reports {
+        let ManyReport { runs, broken_count, events, kills, reigns, slowest_settle_ms, digest, .. } = report;
+        let counts = [runs, broken_count, events, kills, reigns].map(ToString::to_string);
+        let ends = [format!("{slowest_settle_ms} ms"), format!("{digest:016x}")];
+        table.plain(std::iter::once(report.algorithm.to_owned()).chain(counts).chain(ends));
+    }
+    table
+}
+
+/// The lowest failing seeds, each with its command; the first one with its story.
+fn verdict(reports: &[ManyReport], told: bool) -> Result<(), Failure> {
+    let failed: Vec<&FaultReport> = reports.iter().flat_map(|report| &report.broken).collect();
+    let Some(first) = failed.first() else { return Ok(()) };
+    let total: u64 = reports.iter().map(|report| report.broken_count).sum();
+    let failure = Failure::new(Exit::Invariant, format!("invariants are broken on {total} seeds"));
+    let failure = if told { failure } else { failure.because(first.to_string().trim_end()) };
+    let commands: Vec<String> = failed.iter().map(|report| report.command()).collect();
+    Err(failure.hint(commands.join("\n")))
+}
+
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(catalog::names().chain([ALL]))
+}
+
+fn safeties() -> impl TypedValueParser<Value = Safety> {
+    PossibleValuesParser::new(["classic", "quorum"])
+        .map(|name| if name == "quorum" { Safety::Quorum } else { Safety::Classic })
+}

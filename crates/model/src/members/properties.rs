@@ -1,0 +1,71 @@
+//! What must hold of a cluster, and what must be possible lest the model be vacuous.
+
+use super::{Elects, Members, Property, State, Subject};
+
+pub const EPOCHS_GROW: &str = "E2: no member's epoch goes back, restarts included";
+pub const NO_REPEAT: &str = "no member leads an epoch of an earlier life";
+pub const ONE_LEADER: &str = "E1: one leader per epoch while nothing fails";
+pub const AGREEMENT: &str = "E8: at rest all living members report one leader that lives, in one epoch";
+pub const BEST_LEADS: &str = "E11: at rest the best living member leads";
+
+pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
+    let budget = model.budget;
+    let mut all = vec![
+        Property::always(EPOCHS_GROW, |_, state: &State<P>| state.nodes.iter().all(|node| !node.went_back)),
+        Property::always(NO_REPEAT, |_, state: &State<P>| state.nodes.iter().all(|node| !node.repeated)),
+        Property::always(AGREEMENT, |model, state| !rests(model, state) || agree(model, state)),
+        Property::sometimes("the cluster rests", rests),
+        Property::sometimes("somebody has a leader", |_, state: &State<P>| {
+            state.living().any(|(_, node)| node.standing.is_some_and(|standing| standing.leader.is_some()))
+        }),
+    ];
+    if model.elects == Elects::Best {
+        all.push(Property::always(BEST_LEADS, |model, state| !rests(model, state) || best_leads(model, state)));
+    }
+    if budget.crashes + budget.suspicions + budget.early == 0 {
+        all.push(Property::always(ONE_LEADER, |_, state: &State<P>| {
+            let mut epochs = state.crowned.iter().map(|(epoch, _)| epoch);
+            let mut last = epochs.next();
+            epochs.all(|epoch| last.replace(epoch) != Some(epoch))
+        }));
+        all.push(Property::sometimes("somebody is crowned", |_, state: &State<P>| !state.crowned.is_empty()));
+    }
+    if budget.crashes > 0 {
+        all.push(Property::sometimes("a crash between two effects", |_, state: &State<P>| state.torn));
+    }
+    if budget.restarts > 0 {
+        all.push(Property::sometimes(
+            "a restarted member rests among the others",
+            |model: &Members<P>, state: &State<P>| {
+                state.left.restarts < model.budget.restarts && state.living().count() > 1 && rests(model, state)
+            },
+        ));
+    }
+    if budget.suspicions > 0 {
+        all.push(Property::sometimes("rest after a false suspicion", |model: &Members<P>, state: &State<P>| {
+            state.left.suspicions < model.budget.suspicions && rests(model, state)
+        }));
+    }
+    if budget.early > 0 {
+        all.push(Property::sometimes("rest after an early timer", |model: &Members<P>, state: &State<P>| {
+            state.left.early < model.budget.early && rests(model, state)
+        }));
+    }
+    all
+}
+
+fn rests<P: Subject>(model: &Members<P>, state: &State<P>) -> bool {
+    state.wires.is_empty() && model.progress(state).is_empty()
+}
+
+fn agree<P: Subject>(model: &Members<P>, state: &State<P>) -> bool {
+    let mut standings = state.living().map(|(_, node)| node.standing.map(|s| (s.leader, s.epoch)));
+    let Some(first) = standings.next() else { return true };
+    let lives = first.is_some_and(|(leader, _)| state.living().any(|(at, _)| leader == Some(model.id(at))));
+    lives && standings.all(|standing| standing == first)
+}
+
+fn best_leads<P: Subject>(model: &Members<P>, state: &State<P>) -> bool {
+    let best = model.settings.wins.best(state.living().map(|(at, _)| model.view.members()[at]));
+    state.living().all(|(_, node)| node.standing.and_then(|standing| standing.leader) == best.map(|uid| uid.id))
+}
