@@ -1,24 +1,37 @@
 //! The simulator: the machines of the catalog alone, counted exactly, and whole members under seeded faults.
 //!
 //! - [`Experiment`] runs a bare algorithm on 1..10^7 nodes and compares its cost with theory.
+//!   [`step_through`] lets somebody choose each delivery; [`Recording`] watches, [`draw`], [`shiviz`] and [`chrome`] show.
+//! - [`sweep`] runs many of them over sizes, for tables and plots; [`bench_sim`] measures the simulator itself.
 //! - [`run_faults`] runs whole members while everything goes wrong, and checks the invariants.
 
 mod bare;
 mod bench;
+mod draw;
 mod experiment;
+mod export;
 mod faults;
 mod judge;
 mod observe;
 mod order;
+mod plot;
 mod rng;
+mod step;
+mod svg;
+mod sweep;
 
 pub use bare::{Initiators, Verdict};
 pub use bench::{BenchReport, bench_row, bench_sim};
+pub use draw::{MAX_DRAWN_MESSAGES, MAX_DRAWN_NODES, draw};
 pub use experiment::{Experiment, KindCount, Messages, Report, Schedule};
+pub use export::{chrome, shiviz};
 pub use faults::{
     Announced, FaultKind, FaultOptions, FaultReport, ManyReport, Stats, Subject, Violation, run_faults, run_many,
     run_subject,
 };
 pub use observe::{Blind, Mark, Observer, Passage, ROUND, Recording, RoundSummary, What};
 pub use order::Order;
+pub use plot::{Series, plot};
 pub use rng::Rng;
+pub use step::{Choice, Steps, step_through};
+pub use sweep::{SweepOptions, SweepReport, SweepRow, sweep};

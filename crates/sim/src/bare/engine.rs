@@ -112,17 +112,22 @@ where
 
     /// Timers that are due and writes that are done come before any message.
     pub(crate) fn fire_due(&mut self) {
-        while let Some((node, timer)) = self.net.timers.pop_due(self.net.now) {
-            if !self.net.dead(node as usize) {
-                self.net.observer.timer(self.net.now, node as usize, &timer);
-                self.step(node as usize, Input::Timer(timer));
-            }
-        }
+        while self.fire_next() {}
         for (node, record) in std::mem::take(&mut self.net.stored) {
             if !self.net.dead(node as usize) {
                 self.step(node as usize, Input::Stored(record));
             }
         }
+    }
+
+    /// Fires one timer; false if none is due.
+    pub(crate) fn fire_next(&mut self) -> bool {
+        let Some((node, timer)) = self.net.timers.pop_due(self.net.now) else { return false };
+        if !self.net.dead(node as usize) {
+            self.net.observer.timer(self.net.now, node as usize, &timer);
+            self.step(node as usize, Input::Timer(timer));
+        }
+        true
     }
 
     /// Nothing in flight, and nobody waits for a timer to decide: a continuous machine would go on for ever.

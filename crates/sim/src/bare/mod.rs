@@ -13,7 +13,7 @@ use algorithms::catalog::Row;
 use algorithms::{NodeId, Outcome, Settings, Timing, Uid, View, Wins};
 use std::time::Duration;
 
-pub(crate) use engine::{first_message, run_random, run_sync};
+pub(crate) use engine::{Engine, first_message, run_random, run_sync};
 pub(crate) use rounds::run_rounds;
 
 use crate::observe::ROUND;

@@ -38,6 +38,12 @@ impl<T: Copy + Ord> Timers<T> {
         }
     }
 
+    /// The node and timer that fire next.
+    pub(crate) fn next(&self) -> Option<(u32, T)> {
+        let live = self.heap.iter().filter(|due| self.set.get(&due.what) == Some(&due.seq));
+        live.min_by_key(|due| (due.at, due.seq)).map(|due| due.what)
+    }
+
     /// The next timer that is due by `now`; it is gone then.
     #[inline]
     pub(crate) fn pop_due(&mut self, now: u64) -> Option<(u32, T)> {

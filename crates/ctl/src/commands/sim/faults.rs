@@ -71,7 +71,7 @@ struct Broken<'a> {
 
 pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     let nodes = args.nodes.map(|nodes| nodes as usize);
-    let options = FaultOptions { safety: args.safety, preempt: !args.no_preempt, nodes };
+    let options = FaultOptions { safety: args.safety, preempt: !args.no_preempt, nodes, ..FaultOptions::default() };
     if args.safety == Safety::Quorum {
         return Err(Failure::usage("quorum reigns are not built yet").hint("ctl sim faults --safety classic"));
     }

@@ -1,0 +1,222 @@
+//! A run as a picture: processes are lines, time goes to the right, messages are arrows. A run too large to draw is
+//! shown as what it sent per round, and the picture says what it left out.
+
+use std::fmt::Write;
+
+use algorithms::{Outcome, Uid};
+
+use crate::observe::{Mark, Passage, ROUND, Recording, What};
+use crate::svg::{colour, escape, page, text};
+
+/// Beyond these nobody can read the arrows.
+pub const MAX_DRAWN_NODES: usize = 40;
+pub const MAX_DRAWN_MESSAGES: usize = 400;
+
+const LEFT: f64 = 90.0;
+const TOP: f64 = 64.0;
+const ROW: f64 = 46.0;
+/// Bars of the summary.
+const MAX_BARS: usize = 240;
+
+/// The picture of a run; `ids` are those of the experiment.
+pub fn draw(title: &str, ids: &[Uid], recording: &Recording) -> String {
+    let all = recording.messages.len() as u64 + recording.dropped;
+    if ids.len() <= MAX_DRAWN_NODES && all <= MAX_DRAWN_MESSAGES as u64 {
+        diagram(title, ids, recording)
+    } else {
+        summary(title, ids.len(), all, recording)
+    }
+}
+
+struct Scale {
+    per_round: f64,
+}
+
+impl Scale {
+    fn x(&self, at: u64) -> f64 {
+        LEFT + at as f64 / ROUND as f64 * self.per_round
+    }
+
+    fn y(node: usize) -> f64 {
+        TOP + ROW / 2.0 + node as f64 * ROW
+    }
+}
+
+fn diagram(title: &str, ids: &[Uid], recording: &Recording) -> String {
+    let ends = recording.messages.iter().map(|m| m.arrived.map_or(m.sent, |end| end.0));
+    let last = ends.chain(recording.marks.iter().map(|mark| mark.at)).max().unwrap_or(0).max(ROUND);
+    let rounds = last as f64 / ROUND as f64;
+    // Long silences are squeezed: at most 4000 pixels in all.
+    let scale = Scale { per_round: (1200.0 / rounds).clamp(44.0, 90.0).min(4000.0 / rounds) };
+    let width = (scale.x(last) + 60.0).max(420.0);
+    let height = TOP + ids.len() as f64 * ROW + 30.0;
+    let kinds = kinds(recording);
+    let mut body = heading(title, &kinds);
+    for (node, id) in ids.iter().enumerate() {
+        let y = Scale::y(node);
+        body += &text(LEFT - 14.0, y + 4.0, "end", &format!("node {id}"));
+        let _ = writeln!(body, r#"<line class="line" x1="{LEFT}" y1="{y}" x2="{:.1}" y2="{y}"/>"#, width - 24.0);
+    }
+    if scale.per_round >= 20.0 {
+        for round in 0..=(last / ROUND) {
+            body += &text(scale.x(round * ROUND), height - 10.0, "middle", &round.to_string());
+        }
+    }
+    for message in &recording.messages {
+        body += &arrow(message, ids, &kinds, &scale);
+    }
+    for mark in &recording.marks {
+        body += &sign(mark, ids, &scale);
+    }
+    page(width, height, title, &body)
+}
+
+/// The names of the kinds that occur, in order of appearance.
+fn kinds(recording: &Recording) -> Vec<&'static str> {
+    let mut kinds = Vec::new();
+    for message in &recording.messages {
+        if !kinds.contains(&message.kind.name) {
+            kinds.push(message.kind.name);
+        }
+    }
+    kinds
+}
+
+fn heading(title: &str, kinds: &[&str]) -> String {
+    let mut body = format!("<g font-size=\"15\">{}</g>", text(16.0, 24.0, "start", title));
+    body += "<defs>";
+    for nth in 0..kinds.len() {
+        let _ = write!(
+            body,
+            r#"<marker id="a{nth}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0 8 4 0 8z" fill="{}"/></marker>"#,
+            colour(nth)
+        );
+    }
+    body += "</defs>\n";
+    let mut x = 16.0;
+    for (nth, kind) in kinds.iter().enumerate() {
+        let _ = write!(body, r#"<rect x="{x:.0}" y="38" width="12" height="4" fill="{}"/>"#, colour(nth));
+        body += &text(x + 17.0, 45.0, "start", kind);
+        x += 34.0 + kind.len() as f64 * 7.2;
+    }
+    body
+}
+
+fn arrow(message: &Passage, ids: &[Uid], kinds: &[&str], scale: &Scale) -> String {
+    let nth = kinds.iter().position(|kind| *kind == message.kind.name).unwrap_or(0);
+    let (end, received) = message.arrived.unwrap_or((message.sent + ROUND / 2, false));
+    let (x1, y1, x2, y2) = (scale.x(message.sent), Scale::y(message.from), scale.x(end), Scale::y(message.to));
+    let dashes = if received { "" } else { r#" stroke-dasharray="5 4""# };
+    let hover = format!(
+        "{} {} -> {}: {} ({})",
+        message.kind.name,
+        ids[message.from],
+        ids[message.to],
+        message.text,
+        match message.arrived {
+            Some((at, true)) => format!("round {:.2} to {:.2}", rounds(message.sent), rounds(at)),
+            Some((_, false)) => "lost: the receiver is dead".into(),
+            None => "still in flight at the end".into(),
+        }
+    );
+    // A message to oneself is a loop above the line.
+    let path = if message.from == message.to {
+        format!("M{x1:.1} {y1:.1}C{x1:.1} {:.1} {x2:.1} {:.1} {x2:.1} {y2:.1}", y1 - 26.0, y2 - 26.0)
+    } else {
+        format!("M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}")
+    };
+    let colour = colour(nth);
+    format!(
+        "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"{dashes} marker-end=\"url(#a{nth})\"><title>{}</title></path>\n",
+        escape(&hover)
+    )
+}
+
+fn sign(mark: &Mark, ids: &[Uid], scale: &Scale) -> String {
+    let (x, y) = (scale.x(mark.at), Scale::y(mark.node));
+    let (shape, what) = match &mark.what {
+        What::Woke => {
+            (format!(r##"<circle cx="{x:.1}" cy="{y}" r="4" fill="#fff" stroke="#222""##), "starts".to_string())
+        }
+        What::Timer(timer) => (
+            format!(r##"<rect x="{:.1}" y="{}" width="6" height="6" fill="#888""##, x - 3.0, y - 3.0),
+            format!("timer {timer}"),
+        ),
+        What::Crashed => (
+            format!(r##"<path d="M{:.1} {}l10 10m0 -10l-10 10" stroke="#c00" stroke-width="2.5""##, x - 5.0, y - 5.0),
+            "dies".into(),
+        ),
+        What::Decided(Outcome::Won) => (
+            format!(
+                r##"<path d="M{:.1} {}v-9l5 5 4 -8 4 8 5 -5v9z" fill="#e6a700" stroke="#7a5900""##,
+                x - 9.0,
+                y + 4.0
+            ),
+            "wins".into(),
+        ),
+        What::Decided(outcome) => (
+            format!(r##"<circle cx="{x:.1}" cy="{y}" r="4.5" fill="#222" stroke="#fff""##),
+            match outcome {
+                Outcome::Follow(Some(uid)) => format!("follows {uid}"),
+                Outcome::Follow(None) => "knows that somebody won".into(),
+                other => format!("{other:?}"),
+            },
+        ),
+    };
+    let hover = format!("{} {what}, round {:.2}", ids[mark.node], rounds(mark.at));
+    // Every shape above is an open tag.
+    let tag = shape.split([' ', '<']).nth(1).unwrap_or("path").to_string();
+    format!("{shape}><title>{}</title></{tag}>\n", escape(&hover))
+}
+
+fn rounds(at: u64) -> f64 {
+    at as f64 / ROUND as f64
+}
+
+/// Messages per round as bars, senders as a line: what survives of a run that is too large.
+fn summary(title: &str, nodes: usize, messages: u64, recording: &Recording) -> String {
+    let (width, height, floor) = (960.0, 420.0, 370.0);
+    let per_bar = recording.rounds.len().div_ceil(MAX_BARS).max(1);
+    let bars: Vec<(u64, u64, u64, u64)> = recording
+        .rounds
+        .chunks(per_bar)
+        .map(|chunk| {
+            let peak = |of: fn(&crate::observe::RoundSummary) -> u64| chunk.iter().map(of).max().unwrap_or(0);
+            (chunk[0].round, peak(|r| r.messages), peak(|r| r.senders), chunk.iter().map(|r| r.decisions).sum())
+        })
+        .collect();
+    let top = bars.iter().map(|bar| bar.1.max(bar.2)).max().unwrap_or(1).max(2) as f64;
+    let y = |value: u64| floor - (value.max(1) as f64).ln() / top.ln() * 270.0;
+    let step = (width - LEFT - 30.0) / bars.len().max(1) as f64;
+    let mut body = format!("<g font-size=\"15\">{}</g>", text(16.0, 24.0, "start", title));
+    body += &text(
+        16.0,
+        44.0,
+        "start",
+        &format!(
+            "{nodes} nodes and {messages} messages: too many for arrows (limits {MAX_DRAWN_NODES} and \
+             {MAX_DRAWN_MESSAGES}), which are left out. Bars: messages sent per round; line: nodes that sent any (log scale)."
+        ),
+    );
+    let mut line = String::new();
+    for (nth, &(round, sent, senders, decided)) in bars.iter().enumerate() {
+        let x = LEFT + nth as f64 * step;
+        let _ = writeln!(
+            body,
+            r#"<rect x="{x:.1}" y="{:.1}" width="{:.1}" height="{:.1}" fill="{}"><title>from round {round}: {sent} messages of {senders} nodes, {decided} decisions</title></rect>"#,
+            y(sent),
+            (step - 0.6).max(0.4),
+            floor - y(sent),
+            colour(0)
+        );
+        let _ = write!(line, "{}{:.1} {:.1}", if nth == 0 { "M" } else { "L" }, x + step / 2.0, y(senders));
+    }
+    let _ = writeln!(body, r#"<path d="{line}" fill="none" stroke="{}" stroke-width="2"/>"#, colour(1));
+    for power in (0..).map(|power| 10_u64.pow(power)).take_while(|&value| value as f64 <= top) {
+        body += &text(LEFT - 8.0, y(power) + 4.0, "end", &power.to_string());
+    }
+    let last = recording.rounds.last().map_or(0, |round| round.round);
+    body += &text(LEFT, floor + 18.0, "start", "round 0");
+    body += &text(width - 30.0, floor + 18.0, "end", &format!("round {last} ({per_bar} rounds to a bar)"));
+    page(width, height, title, &body)
+}
