@@ -63,6 +63,10 @@ fn every_command_explains_itself() {
         &["bench", "sim"],
         &["sim", "run"],
         &["sim", "faults"],
+        &["sim", "sweep"],
+        &["sim", "draw"],
+        &["sim", "step"],
+        &["sim", "export"],
         &["completions"],
         &["man"],
     ];
@@ -214,6 +218,42 @@ fn the_same_seed_prints_the_same_and_trials_take_the_next_ones() {
     let seeds: Vec<Value> =
         json_lines(&run(&[&arguments[..], &["-o", "json"]].concat())).iter().map(|line| line["seed"].clone()).collect();
     assert_eq!(seeds, [9, 10, 11].map(Value::from));
+}
+
+#[test]
+fn fault_runs_hold_and_repeat_themselves() {
+    let arguments = ["sim", "faults", "--algorithm", "all", "--seeds", "3", "--seed", "5", "-o", "json"];
+    let output = run(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let lines = json_lines(&output);
+    assert_eq!(lines.len(), ROWS.len());
+    for line in &lines {
+        assert_eq!((&line["schema"], &line["seeds"]), (&"conclave.sim.faults/1".into(), &3.into()));
+    }
+    assert_eq!(stdout(&run(&arguments)), stdout(&output));
+}
+
+#[test]
+fn runs_are_drawn_exported_swept_and_stepped_through() {
+    let ids = ["--ids", "3,1,2"];
+    let drawn = stdout(&run(&[&["sim", "draw"][..], &ids].concat()));
+    assert!(drawn.contains("<svg"), "{drawn}");
+    for (format, expected) in [("shiviz", "{"), ("chrome", "traceEvents")] {
+        let output = run(&[&["sim", "export", "--format", format][..], &ids].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stdout(&output).contains(expected), "{}", stdout(&output));
+    }
+    let scratch = Scratch::new("cli").unwrap();
+    let sweep = ["sim", "sweep", "--largest", "8", "--trials", "2", "--svg", "s.svg", "--csv", "s.csv", "-o", "json"];
+    let output = ctl(scratch.path(), &sweep);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(json_lines(&output).iter().all(|line| line["schema"] == "conclave.sim.sweep/1"));
+    assert!(std::fs::read_to_string(scratch.path().join("s.svg")).unwrap().contains("<svg"));
+    assert!(std::fs::read_to_string(scratch.path().join("s.csv")).unwrap().lines().count() > ROWS.len());
+    let ctl = env!("CARGO_BIN_EXE_ctl");
+    let script = format!("yes r | head -200 | {ctl} sim step --ids 3,1,2");
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert!(stdout(&output).contains("nothing is left"), "{}{}", stdout(&output), stderr(&output));
 }
 
 #[test]

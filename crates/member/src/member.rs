@@ -175,6 +175,7 @@ impl<E: Election> Member<E> {
                     self.deliver(ctx, at, link, hops, message, out);
                 }
             }
+            Envelope::Join { round, view } => self.join(ctx, at, round, view, out),
             Envelope::Plain { link, hops, message } => {
                 if self.stands && self.contacts.get(at).stands {
                     self.deliver(ctx, at, link, hops, message, out);

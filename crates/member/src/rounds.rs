@@ -8,7 +8,7 @@ use algorithms::{Campaign, Ctx, Election, Input, Life, Link, Outbox, Outcome, To
 
 use crate::contacts::Contact;
 use crate::member::Member;
-use crate::types::{Cause, Claim, NodeSet, Round};
+use crate::types::{Cause, Claim, Envelope, NodeSet, Round};
 
 impl<E: Election> Member<E> {
     /// Starts an election: the leader is gone, somebody was lost on the way, or this member wants to take over.
@@ -81,6 +81,11 @@ impl<E: Election> Member<E> {
         if E::LIFE == Life::Continuous || !listed || !self.plausible(round.attempt) {
             return false;
         }
+        if let Some(mine) = self.round.filter(|&mine| round < mine && !self.settled) {
+            // Silence would be taken for a death by algorithms that wait for answers.
+            out.send(ctx.view.members()[from].id, Envelope::Join { round: mine, view: self.set });
+            return false;
+        }
         if !self.stands || round.attempt < self.floor || self.round.is_some_and(|mine| round < mine) {
             // The sender does not know that it is too late, or that I do not stand.
             self.send_beat(ctx, from, false, out);
@@ -91,6 +96,21 @@ impl<E: Election> Member<E> {
             self.enter(ctx, round, set, out);
         }
         true
+    }
+
+    /// Leaves the round in hand for a newer one, as one more member that starts it.
+    pub(crate) fn join(&mut self, ctx: &Ctx<'_>, from: usize, round: Round, set: NodeSet, out: &mut impl Outbox<Self>) {
+        let newer = self.round.is_none_or(|mine| round > mine);
+        if newer && self.admit(ctx, from, round, set, out) {
+            self.drive(ctx, Input::Command(Campaign), 0, out);
+            self.get_unstuck(ctx, out);
+        }
+    }
+
+    fn get_unstuck(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if self.stuck.is_some() && self.started && !self.may_still_connect() {
+            self.open(ctx, out);
+        }
     }
 
     pub(crate) fn deliver(
@@ -109,9 +129,7 @@ impl<E: Election> Member<E> {
             return;
         }
         self.drive(ctx, Input::Message { from: link, message }, hops, out);
-        if self.stuck.is_some() && self.started && !self.may_still_connect() {
-            self.open(ctx, out);
-        }
+        self.get_unstuck(ctx, out);
     }
 
     /// The machine announced something.

@@ -85,6 +85,11 @@ pub enum Envelope<L, M> {
         hops: u16,
         message: M,
     },
+    /// "Your round is over: this one replaces it."
+    Join {
+        round: Round,
+        view: NodeSet,
+    },
     /// A message of an algorithm that numbers its own attempts.
     Plain {
         link: L,
@@ -94,10 +99,14 @@ pub enum Envelope<L, M> {
 }
 
 impl<L: algorithms::Link, M: Message> Message for Envelope<L, M> {
-    const KINDS: &'static [Kind] = &[Kind::election("beat"), Kind::election("algorithm")];
+    const KINDS: &'static [Kind] = &[Kind::election("beat"), Kind::election("join"), Kind::election("algorithm")];
 
     fn kind(&self) -> usize {
-        usize::from(!matches!(self, Envelope::Beat(_)))
+        match self {
+            Envelope::Beat(_) => 0,
+            Envelope::Join { .. } => 1,
+            Envelope::Round { .. } | Envelope::Plain { .. } => 2,
+        }
     }
 }
 

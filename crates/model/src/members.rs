@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use algorithms::catalog::{Elects, Row};
-use algorithms::{Ctx, Election, Epoch, Input, NodeId, Protocol, Settings, Span, Topology, Uid, View};
+use algorithms::{Ctx, Election, Epoch, Input, Life, NodeId, Protocol, Settings, Span, Topology, Uid, View};
 use member::{Command, Event, Member, NodeSet, Record, Standing, Timer};
 use stateright::{Model, Property};
 
@@ -20,6 +20,7 @@ use crate::effects::dice;
 
 pub mod properties;
 mod steps;
+pub mod walk;
 
 /// What the model must know of a member besides its being a machine; a planted bug wraps a [`Member`] and passes it on.
 pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Durable = Record> {
@@ -32,6 +33,8 @@ pub enum Class {
     Beat,
     /// The detector's timer of this peer.
     Silence(NodeId),
+    /// Of an algorithm that is never done: it goes on checking for ever. Looked at while the members disagree.
+    Upkeep,
     Other,
 }
 
@@ -44,6 +47,7 @@ impl<E: Election> Subject for Member<E> {
         match timer {
             Timer::Beat => Class::Beat,
             Timer::Silence(peer) => Class::Silence(peer),
+            Timer::Inner(_) if E::LIFE == Life::Continuous => Class::Upkeep,
             _ => Class::Other,
         }
     }
@@ -170,12 +174,17 @@ impl<P: Subject> Members<P> {
     /// The first election is over: the model begins where all is at rest.
     pub fn settled(row: &'static Row, n: usize, budget: Budget) -> Self {
         const MANY: usize = 10_000;
+        let different = |action| match action {
+            // Members that draw alike would never be told apart.
+            Action::Step { node, cause, torn, .. } => Action::Step { node, cause, face: node, torn },
+            other => other,
+        };
         let model = Self::cold(row, n, Budget::default());
         let mut state = model.initial.clone();
         for step in 0.. {
             assert!(step < MANY, "the first election never comes to rest");
             let Some(action) = model.progress(&state).into_iter().next() else { break };
-            state = model.perform(&state, action);
+            state = model.perform(&state, different(action));
         }
         state.left = budget;
         state.crowned.clear();
@@ -187,7 +196,7 @@ impl<P: Subject> Members<P> {
     }
 
     fn ctx(&self, node: usize, face: usize) -> Ctx<'_> {
-        let dice = dice(face, self.faces());
+        let dice = dice(face % self.faces(), self.faces());
         Ctx { me: self.view.members()[node], view: &self.view, settings: &self.settings, dice }
     }
 

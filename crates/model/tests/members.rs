@@ -54,16 +54,6 @@ fn check(n: usize, cold: bool, budget: Budget, limits: Limits) {
 }
 
 #[test]
-fn a_cold_start_of_two() {
-    check(2, true, NOTHING, Limits::new(200_000, 20_000));
-}
-
-#[test]
-fn two_cold_faults() {
-    check(2, true, Budget { crashes: 1, restarts: 1, ..NOTHING }, Limits::new(200_000, 20_000));
-}
-
-#[test]
 fn two_settled_faults() {
     check(
         2,
@@ -79,6 +69,26 @@ fn three_settled_elects() {
 }
 
 #[test]
+fn three_cold() {
+    check(3, true, NOTHING, Limits::new(200_000, 20_000));
+}
+
+#[test]
 fn three_settled_faults() {
-    check(3, false, Budget { crashes: 1, restarts: 1, ..NOTHING }, Limits::new(200_000, 20_000));
+    check(
+        3,
+        false,
+        Budget { crashes: 1, restarts: 1, suspicions: 1, elects: 1, early: 1, beats: 1 },
+        Limits::new(200_000, 20_000),
+    );
+}
+
+#[test]
+fn four_settled_faults() {
+    check(
+        4,
+        false,
+        Budget { crashes: 2, restarts: 1, suspicions: 1, elects: 1, early: 1, beats: 1 },
+        Limits::new(40_000, 20_000),
+    );
 }

@@ -133,16 +133,16 @@ impl Experiment {
         }
         let mut sorted: Vec<NodeId> = self.ids.iter().map(|uid| uid.id).collect();
         sorted.sort_unstable();
-        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(format!("id {} is there twice", twice[0]));
+        if let Some(twice) = sorted.iter().zip(&sorted[1..]).find(|(a, b)| a == b) {
+            return Err(format!("id {} is there twice", twice.0));
         }
         if self.initiators.count(nodes) == 0 {
             return Err("somebody has to start: no initiators".into());
         }
-        if let Initiators::At(positions) = &self.initiators {
-            if positions.last().is_some_and(|&at| at >= nodes) || positions.windows(2).any(|pair| pair[0] >= pair[1]) {
-                return Err("initiators are positions on the ring, ascending".into());
-            }
+        if let Initiators::At(positions) = &self.initiators
+            && (positions.last().is_some_and(|&at| at >= nodes) || positions.windows(2).any(|pair| pair[0] >= pair[1]))
+        {
+            return Err("initiators are positions on the ring, ascending".into());
         }
         if let Some(crash) = self.crashes.iter().find(|crash| crash.0 >= nodes) {
             return Err(format!("nobody at position {} to crash", crash.0));
@@ -160,7 +160,7 @@ impl Experiment {
         let setup = self.setup();
         (self.row.check)(&setup.view, self.wins)?;
         let (trail, kinds, observer) = catalog::dispatch(self.row, Bare { setup: &setup, with: self, observer });
-        Ok((self.report(trail, kinds), observer))
+        Ok((self.report(&trail, kinds), observer))
     }
 
     pub(crate) fn setup(&self) -> Setup {
@@ -200,7 +200,7 @@ impl Experiment {
         })
     }
 
-    fn report(&self, trail: Trail, kinds: &[Kind]) -> Report {
+    fn report(&self, trail: &Trail, kinds: &[Kind]) -> Report {
         let nodes = self.ids.len();
         let winners: Vec<usize> = (0..nodes).filter(|&at| trail.verdicts[at] == Verdict::Won).take(2).collect();
         let mut report = Report {
@@ -221,7 +221,7 @@ impl Experiment {
             expectation: self.expectation(),
             violations: Vec::new(),
         };
-        report.violations = judge::violations(self, &trail, &report);
+        report.violations = judge::violations(self, trail, &report);
         report
     }
 }

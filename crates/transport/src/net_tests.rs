@@ -87,6 +87,17 @@ async fn drain(net: &mut Net) {
     }
 }
 
+/// Takes away the turns of the links that ask for one, once some do.
+async fn steal_rung(net: &Net) -> VecDeque<u64> {
+    let rung = poll_fn(|cx| {
+        net.ready.watch(cx.waker());
+        let mut keys = VecDeque::new();
+        net.ready.take(&mut keys);
+        if keys.is_empty() { Poll::Pending } else { Poll::Ready(keys) }
+    });
+    timeout(Duration::from_secs(5), rung).await.expect("no link asked for a turn")
+}
+
 #[tokio::test]
 async fn idle_links_cost_no_turn() {
     let mut net = net();
@@ -94,14 +105,7 @@ async fn idle_links_cost_no_turn() {
     let mut two = raw_client(&mut net).await;
     let _ = timeout(Duration::from_millis(5), net.event()).await;
     two.write_all(b"\0\0\0\x01x").await.unwrap();
-    let ready = Arc::clone(&net.ready);
-    let rung = poll_fn(|cx| {
-        ready.watch(cx.waker());
-        let mut keys = VecDeque::new();
-        ready.take(&mut keys);
-        if keys.is_empty() { Poll::Pending } else { Poll::Ready(keys) }
-    });
-    let keys = timeout(Duration::from_secs(5), rung).await.unwrap();
+    let keys = steal_rung(&net).await;
     assert_eq!(keys.len(), 1, "only the link with input asks for a turn");
 }
 
@@ -130,8 +134,12 @@ async fn net_and_peer() -> (Net, TcpListener) {
 
 /// Member 1 dials member 2, as far as the verdict.
 async fn dial_by_hand(address: SocketAddr, attempt: u64) -> (Channel, Verdict) {
+    dial_by_hand_as(PEER, address, attempt).await
+}
+
+async fn dial_by_hand_as(incarnation: Incarnation, address: SocketAddr, attempt: u64) -> (Channel, Verdict) {
     let mut channel = Channel::new(TcpStream::connect(address).await.unwrap());
-    let me = Identity { cluster: "test".to_owned(), id: 1, incarnation: PEER, facts: Vec::new(), secret: None };
+    let me = Identity { cluster: "test".to_owned(), id: 1, incarnation, facts: Vec::new(), secret: None };
     let hello = dial::hello(&me, 2, attempt, [2; 32]);
     channel.send_bytes(&hello.to_bytes().unwrap()).await.unwrap();
     assert!(matches!(channel.receive().await.unwrap(), Answer::Challenge { .. }));
@@ -227,4 +235,25 @@ async fn frames_that_come_with_the_welcome_are_delivered() {
     for expected in ["first", "second"] {
         assert!(matches!(next(&mut net).await, Event::Frame { from: 1, payload } if payload == expected));
     }
+}
+
+/// A busy turn may leave the old link unread; its end must still count before a new process of that id is judged.
+#[tokio::test]
+async fn what_an_old_connection_still_holds_comes_before_its_successor() {
+    let next_run = Incarnation { counter: 6, nonce: 6 };
+    let (mut net, _peer) = net_and_peer().await;
+    let address = net.local_addr();
+    let ((old, _), up) = tokio::join!(dial_by_hand(address, 1), next(&mut net));
+    assert_eq!(up, Event::Up { peer: 1, incarnation: PEER });
+    assert!(timeout(Duration::from_millis(5), net.event()).await.is_err());
+    let mut stream = old.into_parts().0;
+    stream.write_all(b"\0\0\0\x04last").await.unwrap();
+    drop(stream);
+    steal_rung(&net).await;
+
+    let ((_new, verdict), frame) = tokio::join!(dial_by_hand_as(next_run, address, 1), next(&mut net));
+    assert!(matches!(verdict, Verdict::Welcome { .. }), "{verdict:?}");
+    assert!(matches!(&frame, Event::Frame { from: 1, payload } if payload == "last"), "{frame:?}");
+    assert_eq!(next(&mut net).await, Event::Down { peer: 1, incarnation: PEER, why: DownReason::Remote });
+    assert_eq!(next(&mut net).await, Event::Up { peer: 1, incarnation: next_run });
 }

@@ -68,6 +68,7 @@ async fn a_slow_reader_loses_its_own_connection_only() {
         let (_, event) = next(&mut [&mut brisk]).await;
         assert!(matches!(event, Event::Frame { from: 1, .. }), "{event:?}");
         echoes += 1;
+        assert!(echoes < 4_000, "the queue has no end");
     }
     assert!(echoes > 8, "the queue took less than it should");
     let (_, event) = next(&mut [&mut one]).await;
@@ -113,7 +114,8 @@ async fn a_flood_of_one_peer_does_not_starve_another() {
             other => panic!("unexpected {other:?}"),
         }
     }
-    assert!(before < 2_000, "{before} frames went first");
+    // Two reads of 64 KiB are one turn; a few turns are fair, all that the kernel holds is not.
+    assert!(before < 400, "{before} frames went first");
 }
 
 fn client_settings() -> ClientSettings {

@@ -1,8 +1,11 @@
 //! `ctl sim`: the same machines, simulated.
 
 mod faults;
+mod picture;
 mod ring;
 mod run;
+mod step;
+mod sweep;
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -18,11 +21,19 @@ pub(crate) struct Args {
 enum What {
     Run(run::Args),
     Faults(faults::Args),
+    Sweep(sweep::Args),
+    Draw(picture::DrawArgs),
+    Step(step::Args),
+    Export(picture::ExportArgs),
 }
 
 pub(crate) fn run(args: Args, output: Output) -> Result<(), Failure> {
     match args.what {
         What::Run(args) => run::run(&args, output),
         What::Faults(args) => faults::run(&args, output),
+        What::Sweep(args) => sweep::run(&args, output),
+        What::Draw(args) => picture::draw(&args),
+        What::Step(args) => step::run(&args),
+        What::Export(args) => picture::export(&args),
     }
 }

@@ -1,5 +1,8 @@
 //! Clusters of real processes for tests: events are awaited, never slept for.
 
+// Every test binary includes all of it and uses its part.
+#![allow(dead_code)]
+
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::OnceLock;
@@ -48,9 +51,8 @@ impl Live {
             client::Verdict::of(&views, 1).leader().filter(|&(leader, epoch)| fits(leader, epoch))
         };
         let waited = self.observer.until(|observer| judge(observer).is_some());
-        if tokio::time::timeout(PATIENCE, waited).await.is_err() {
-            panic!("no agreement among {among:?}: {:?}\n{}", self.observer.views(), self.logs());
-        }
+        let in_time = tokio::time::timeout(PATIENCE, waited).await.is_ok();
+        assert!(in_time, "no agreement among {among:?}: {:?}\n{}", self.observer.views(), self.logs());
         judge(&self.observer).unwrap()
     }
 

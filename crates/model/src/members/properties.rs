@@ -58,7 +58,8 @@ fn rests<P: Subject>(model: &Members<P>, state: &State<P>) -> bool {
     state.wires.is_empty() && model.progress(state).is_empty()
 }
 
-fn agree<P: Subject>(model: &Members<P>, state: &State<P>) -> bool {
+/// One leader, one epoch, and the leader lives.
+pub(super) fn agree<P: Subject>(model: &Members<P>, state: &State<P>) -> bool {
     let mut standings = state.living().map(|(_, node)| node.standing.map(|s| (s.leader, s.epoch)));
     let Some(first) = standings.next() else { return true };
     let lives = first.is_some_and(|(leader, _)| state.living().any(|(at, _)| leader == Some(model.id(at))));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::properties::agree;
 use super::{
     Action, Arc, BTreeMap, BTreeSet, Budget, Cause, Class, Command, Event, Input, Item, Members, Node, NodeSet, Span,
     State, Subject, VecDeque, pair,
@@ -47,7 +48,7 @@ impl<P: Subject> Members<P> {
             let affordable = match P::class(timer) {
                 Class::Beat => left.beats > 0,
                 Class::Silence(peer) => left.suspicions > 0 && self.connected(state, at, peer),
-                Class::Other => left.early > 0,
+                Class::Upkeep | Class::Other => left.early > 0,
             };
             if affordable && !progress.contains(&step(at, Cause::Fires(timer))) {
                 actions.push(step(at, Cause::FiresEarly(timer)));
@@ -76,6 +77,7 @@ impl<P: Subject> Members<P> {
         match P::class(timer) {
             Class::Beat => false,
             Class::Silence(peer) => !self.connected(state, at, peer),
+            Class::Upkeep => !agree(self, state),
             Class::Other => true,
         }
     }
@@ -308,7 +310,7 @@ impl Budget {
         match class {
             Class::Beat => self.beats -= 1,
             Class::Silence(_) => self.suspicions -= 1,
-            Class::Other => self.early -= 1,
+            Class::Upkeep | Class::Other => self.early -= 1,
         }
     }
 }

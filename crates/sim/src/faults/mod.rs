@@ -114,7 +114,9 @@ fn view(row: &Row, settings: &Settings, nodes: usize, rng: &mut Rng) -> View {
     rng.shuffle(&mut ids);
     let mut ranked = ids.clone();
     if rng.chance(30) {
-        ranked.iter_mut().for_each(|uid| uid.priority = rng.below(3) as u32);
+        for uid in &mut ranked {
+            uid.priority = rng.below(3) as u32;
+        }
     }
     let ranked = bare::view(row, ranked);
     if (row.check)(&ranked, settings.wins).is_ok() { ranked } else { bare::view(row, ids) }

@@ -114,9 +114,9 @@ impl Plan {
             FaultKind::ALL.into_iter().filter(|_| rng.chance(share)).collect()
         };
         let on = |kind| kinds.contains(&kind);
-        let drift = (max_drift * 1e6) as u64;
+        let drift = (max_drift * 1e6) as i64;
         let drift_ppm = (0..nodes)
-            .map(|_| if on(FaultKind::Drift) { rng.between(0, 2 * drift) as i64 - drift as i64 } else { 0 })
+            .map(|_| if on(FaultKind::Drift) { rng.below(2 * drift as u64 + 1).cast_signed() - drift } else { 0 })
             .collect();
         let delay_max = if on(FaultKind::SlowNetwork) { 15 * MS } else { rng.between(200 * US, 2 * MS) };
         let fsync_max = if on(FaultKind::SlowDisk) { 15 * MS } else { 2 * MS };
@@ -127,7 +127,7 @@ impl Plan {
         actions.retain(|(at, _)| *at < heal_at);
         actions.push((heal_at, Action::Heal));
         actions.sort_by_key(|action| action.0);
-        Plan { actions, heal_at, delay_max, fsync_max, drift_ppm, kinds }
+        Plan { kinds, actions, heal_at, delay_max, fsync_max, drift_ppm }
     }
 }
 

@@ -56,13 +56,13 @@ impl FaultReport {
     pub fn command(&self) -> String {
         let mut command = format!("ctl sim faults --algorithm {} --seed {}", self.algorithm, self.seed);
         if self.options.safety != Safety::Classic {
-            command += &format!(" --safety {}", self.options.safety.name());
+            command.extend([" --safety ", self.options.safety.name()]);
         }
         if !self.options.preempt {
             command += " --no-preempt";
         }
         if let Some(nodes) = self.options.nodes {
-            command += &format!(" --nodes {nodes}");
+            command.extend([" --nodes ", &nodes.to_string()]);
         }
         command
     }

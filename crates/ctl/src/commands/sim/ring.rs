@@ -147,7 +147,7 @@ impl FromStr for Crash {
     }
 }
 
-fn orders() -> impl TypedValueParser<Value = Order> {
+pub(super) fn orders() -> impl TypedValueParser<Value = Order> {
     PossibleValuesParser::new(Order::ALL.map(Order::name))
         .map(|name| Order::ALL.into_iter().find(|order| order.name() == name).expect("one of the names"))
 }

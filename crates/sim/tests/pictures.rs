@@ -1,0 +1,135 @@
+//! Pictures, exports, sweeps and runs by hand, over the whole catalog.
+
+use algorithms::catalog;
+use algorithms::{Topology, Uid};
+use sim::{Choice, Experiment, Initiators, Order, Recording, Schedule, SweepOptions, Verdict, step_through};
+
+fn recorded(experiment: &Experiment) -> Recording {
+    experiment.observe(Recording::new(1000)).expect("can be run").1
+}
+
+/// Tags open and close in order: enough to know that a viewer accepts the picture.
+fn well_formed(svg: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    for tag in svg.split('<').skip(1) {
+        let (tag, _) = tag.split_once('>').expect("every tag ends");
+        let name = tag.trim_start_matches('/').split([' ', '\n']).next().unwrap_or("").trim_end_matches('/');
+        if let Some(closed) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(closed), "{svg}");
+        } else if !tag.ends_with('/') {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn a_small_run_is_drawn_arrow_by_arrow_with_hover_text() {
+    for row in catalog::ROWS {
+        for schedule in [Schedule::Sync, Schedule::Random] {
+            let experiment = Experiment { schedule, ..Experiment::new(row, Order::Random.ids(5, 2)) };
+            let recording = recorded(&experiment);
+            let svg = sim::draw(row.name, &experiment.ids, &recording);
+            well_formed(&svg);
+            assert_eq!(svg.matches("marker-end").count(), recording.messages.len(), "{}", row.name);
+            assert!(svg.contains(" wins, round"), "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn a_large_run_says_what_it_left_out() {
+    let row = sim::bench_row();
+    let experiment = Experiment::new(row, Order::Random.ids(5000, 2));
+    let recording = recorded(&experiment);
+    let svg = sim::draw(row.name, &experiment.ids, &recording);
+    well_formed(&svg);
+    assert!(svg.contains("left out") && svg.contains("5000 nodes"));
+    assert!(svg.len() < 200_000);
+    let counted: u64 = recording.rounds.iter().map(|round| round.messages).sum();
+    assert_eq!(counted, experiment.run().expect("can be run").messages.total);
+}
+
+#[test]
+fn a_crash_is_drawn_and_its_messages_are_shown_as_lost() {
+    let row = catalog::ROWS.iter().find(|row| row.topology == Topology::Mesh).expect("there is a mesh row");
+    let ids: Vec<Uid> = (1..=4).map(Uid::plain).collect();
+    let initiators = Initiators::At(vec![0]);
+    let experiment = Experiment { crashes: vec![(3, 0)], initiators, ..Experiment::new(row, ids) };
+    let svg = sim::draw(row.name, &experiment.ids, &recorded(&experiment));
+    assert!(svg.contains("4 dies") && svg.contains("lost: the receiver is dead"));
+}
+
+#[test]
+fn a_shiviz_log_has_a_clock_per_event_and_receivers_know_their_senders() {
+    for row in catalog::ROWS {
+        let experiment = Experiment::new(row, Order::Random.ids(4, 1));
+        let recording = recorded(&experiment);
+        let log = sim::shiviz(&experiment.ids, &recording);
+        let lines: Vec<&str> = log.lines().collect();
+        assert_eq!(lines.len() % 2, 0);
+        for pair in lines.chunks(2) {
+            let (host, clock) = pair[0].split_once(' ').expect("host and clock");
+            let clock: serde_json::Value = serde_json::from_str(clock).expect("a clock is JSON");
+            assert!(clock[host].as_u64() >= Some(1), "{pair:?}");
+            if let Some(rest) = pair[1].strip_prefix("receive ") {
+                let from = rest.split(" from ").nth(1).and_then(|rest| rest.split(':').next()).expect("a sender");
+                assert!(clock[format!("n{from}")].as_u64() >= Some(1), "{pair:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_chrome_trace_is_json_with_one_arrow_per_delivery() {
+    let row = sim::bench_row();
+    let experiment = Experiment::new(row, Order::Random.ids(6, 1));
+    let recording = recorded(&experiment);
+    let trace: serde_json::Value =
+        serde_json::from_str(&sim::chrome(row.name, &experiment.ids, &recording)).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("a list");
+    let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
+    assert_eq!(of("s"), recording.messages.len());
+    assert_eq!(of("f"), recording.messages.len());
+}
+
+#[test]
+fn a_sweep_skips_what_is_over_budget_and_says_so() {
+    let mut options = SweepOptions::new(catalog::ROWS.iter().collect(), 64);
+    options.trials = 3;
+    options.budget = 3000.0;
+    let report = sim::sweep(&options, |_, _| {});
+    assert!(report.violations.is_empty(), "{:?}", report.violations);
+    assert!(report.skipped.iter().any(|skipped| skipped.contains("the budget is")), "{:?}", report.skipped);
+    assert_eq!(report.rows.len() + report.skipped.len(), options.rows.len() * options.sizes.len());
+    assert_eq!(report.csv().lines().count(), report.rows.len() + 1);
+    assert_eq!(report, sim::sweep(&options, |_, _| {}));
+    let svg = report.svg("messages");
+    well_formed(&svg);
+    assert!(svg.contains("left out: "));
+}
+
+#[test]
+fn by_hand_any_choice_leads_to_one_leader_and_choices_keep_each_link_in_order() {
+    for row in catalog::ROWS {
+        let experiment = Experiment::new(row, Order::Random.ids(4, 3));
+        let outcome = step_through(&experiment, |steps| {
+            for turn in 0..10_000 {
+                let choices = steps.choices();
+                if choices.is_empty() {
+                    break;
+                }
+                // Always another one: a schedule no other test has.
+                assert!(steps.take(turn * 7 % choices.len()));
+                assert!(!matches!(choices[0], Choice::Timer { .. }) || choices.len() == 1);
+            }
+            assert!(!steps.take(usize::MAX));
+            assert_eq!(steps.states().len(), 4);
+            steps.verdicts().iter().filter(|verdict| **verdict == Verdict::Won).count()
+        });
+        match outcome {
+            Ok(winners) => assert_eq!(winners, 1, "{}", row.name),
+            Err(why) => assert!(why.contains("synchronous"), "{why}"),
+        }
+    }
+}
