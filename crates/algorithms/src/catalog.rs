@@ -116,14 +116,6 @@ catalog! {
         expect: theory::bully_1982,
         ..RING
     };
-    election le_lann::LeLann => Row {
-        name: "le-lann",
-        paper: "Le Lann 1977",
-        assumes: "unidirectional FIFO ring, unique ids",
-        bounds: theory::le_lann_bounds,
-        expect: theory::le_lann,
-        ..RING
-    };
     election chang_roberts::OwnProbeFirst => Row {
         name: "chang-roberts",
         paper: "Chang & Roberts 1979, own probe first",
@@ -136,6 +128,14 @@ catalog! {
         paper: "Chang & Roberts 1979, substituting wake rule",
         bounds: theory::chang_roberts_substitute_bounds,
         expect: theory::chang_roberts_substitute,
+        ..RING
+    };
+    election le_lann::LeLann => Row {
+        name: "le-lann",
+        paper: "Le Lann 1977",
+        assumes: "unidirectional FIFO ring, unique ids",
+        bounds: theory::le_lann_bounds,
+        expect: theory::le_lann,
         ..RING
     };
     election hirschberg_sinclair::HirschbergSinclair => Row {

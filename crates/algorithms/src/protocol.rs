@@ -149,6 +149,9 @@ pub enum Outcome {
 pub trait Election: Protocol<Command = Campaign, Event = Outcome> {
     const LIFE: Life = Life::PerRound;
 
+    /// The machine never sees an id, so chance decides who wins and standing again would not help the best one.
+    const ANONYMOUS: bool = false;
+
     /// The published state vector, for algorithms whose correctness is stated over one.
     fn state_vector(&self) -> Option<StateVector> {
         None

@@ -26,6 +26,8 @@ impl<E: Election> Member<E> {
             None => self.catch_up(ctx, out),
         }
         self.bump(ctx, out);
+        self.others_follow |= beat.leader.is_some() && E::LIFE == Life::PerRound;
+        self.start_when_complete(ctx, out);
         if beat.ask {
             self.send_beat(ctx, from, false, out);
         }
@@ -44,8 +46,14 @@ impl<E: Election> Member<E> {
         }
         let known = ctx.view.position(claim.uid.id).filter(|&at| ctx.view.members()[at] == claim.uid);
         let Some(at) = known else { return };
-        if claim.epoch < self.floor || self.contacts.is_down(at) || !self.contacts.get(at).stands {
+        if claim.epoch < self.floor {
             return;
+        }
+        if self.contacts.surely_down(at, ctx.view) {
+            return;
+        }
+        if self.contacts.is_down(at) {
+            self.contacts.forget(at);
         }
         if E::LIFE == Life::Continuous && self.leads(ctx) && ctx.beats(ctx.me, claim.uid) {
             // Two coordinators met: the algorithm itself must merge their groups.

@@ -24,6 +24,8 @@ pub(crate) struct Contacts {
 pub(crate) struct Peer {
     pub(crate) contact: Contact,
     pub(crate) stands: bool,
+    /// Has it told whom it follows since the connection is up?
+    heard: bool,
     suspected: bool,
     raises: u8,
     life: u64,
@@ -39,9 +41,11 @@ pub(crate) enum Contact {
 
 impl Contacts {
     pub(crate) fn new(me: usize, members: usize) -> Self {
-        let fresh = Peer { contact: Contact::Unknown, stands: true, suspected: false, raises: 0, life: 0 };
+        let fresh =
+            Peer { contact: Contact::Unknown, stands: true, heard: false, suspected: false, raises: 0, life: 0 };
         let mut peers = vec![fresh; members];
         peers[me].contact = Contact::Up;
+        peers[me].heard = true;
         Contacts { me, peers, watched: NodeSet::default() }
     }
 
@@ -60,14 +64,22 @@ impl Contacts {
     pub(crate) fn up(&mut self, at: usize) {
         self.peers[at].contact = Contact::Up;
         self.peers[at].stands = true;
+        self.peers[at].heard = false;
+    }
+
+    /// Nothing is known of it any more.
+    pub(crate) fn forget(&mut self, at: usize) {
+        self.peers[at].contact = Contact::Unknown;
     }
 
     pub(crate) fn down(&mut self, at: usize) {
         self.peers[at].contact = Contact::Down;
+        // What it said of itself is out of date.
+        self.peers[at].stands = true;
     }
 
     pub(crate) fn suspect(&mut self, at: usize) {
-        self.peers[at].contact = Contact::Down;
+        self.down(at);
         self.peers[at].suspected = true;
     }
 
@@ -80,6 +92,7 @@ impl Contacts {
             peer.raises = (peer.raises + 1).min(MAX_RAISES);
         }
         peer.suspected = false;
+        peer.heard = true;
         peer.life = life;
         peer.stands = stands;
     }
@@ -94,8 +107,15 @@ impl Contacts {
         (0..self.peers.len()).filter(|&at| at != self.me && self.is_up(at))
     }
 
-    pub(crate) fn all_connected(&self) -> bool {
-        (0..self.peers.len()).all(|at| self.is_up(at))
+    /// Have all these told whom they follow?
+    pub(crate) fn all_heard(&self, mut of: impl Iterator<Item = usize>) -> bool {
+        of.all(|at| self.is_up(at) && self.peers[at].heard)
+    }
+
+    /// Down, and this member would notice if it came back. A ring member does not dial distant peers: what it once
+    /// found out about them is worth less than what others say.
+    pub(crate) fn surely_down(&self, at: usize, view: &View) -> bool {
+        self.is_down(at) && (view.topology() == Topology::Mesh || self.links(view).contains(at))
     }
 
     /// The nearest connected members on both sides of a ring, the same one twice in a ring of two.

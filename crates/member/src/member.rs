@@ -37,6 +37,8 @@ pub struct Member<E: Election> {
     pub(crate) started: bool,
     /// Others may still be starting: a refused dial is not a death yet.
     pub(crate) grace: bool,
+    /// Somebody follows a leader that this member cannot follow yet.
+    pub(crate) others_follow: bool,
     pub(crate) stands: bool,
     /// The round in hand and its participants; a continuous machine has none.
     pub(crate) round: Option<Round>,
@@ -80,6 +82,7 @@ impl<E: Election> Protocol for Member<E> {
             announced: standing,
             started: false,
             grace: true,
+            others_follow: false,
             stands: true,
             round: None,
             set,
@@ -238,7 +241,6 @@ impl<E: Election> Member<E> {
         if E::LIFE == Life::Continuous {
             self.drive(ctx, Input::PeerUp(peer), 0, out);
         }
-        self.start_when_complete(ctx, out);
         if self.stuck == Some(at) {
             self.open(ctx, out);
         }
@@ -261,17 +263,19 @@ impl<E: Election> Member<E> {
         }
     }
 
-    /// The first election begins when everybody is there; a ring member knows only its neighbours.
-    fn start_when_complete(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+    /// The first election begins when everybody has been heard; a ring member hears only its neighbours. If somebody
+    /// follows a leader, that leader will be heard of.
+    pub(crate) fn start_when_complete(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if self.started || (self.others_follow && self.leader.is_none()) {
+            return;
+        }
+        let n = ctx.view.len();
         let complete = match ctx.view.topology() {
-            Topology::Mesh => self.contacts.all_connected(),
-            Topology::Ring => {
-                let n = ctx.view.len();
-                self.contacts.is_up((self.at + 1) % n) && self.contacts.is_up((self.at + n - 1) % n)
-            }
-            Topology::Graph => ctx.view.neighbours(self.at).iter().all(|&at| self.contacts.is_up(at as usize)),
+            Topology::Mesh => self.contacts.all_heard(0..n),
+            Topology::Ring => self.contacts.all_heard([(self.at + 1) % n, (self.at + n - 1) % n].into_iter()),
+            Topology::Graph => self.contacts.all_heard(ctx.view.neighbours(self.at).iter().map(|&at| at as usize)),
         };
-        if complete && !self.started {
+        if complete {
             self.first_election(ctx, out);
         }
     }
@@ -391,7 +395,7 @@ impl<E: Election> Member<E> {
 
     fn wants_to_preempt(&self, ctx: &Ctx<'_>) -> bool {
         let better = self.leader.is_some_and(|claim| ctx.beats(ctx.me, claim.uid));
-        ctx.settings.preempt && self.stands && better && self.settled
+        ctx.settings.preempt && !E::ANONYMOUS && self.stands && better && self.settled
     }
 
     fn watch(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {

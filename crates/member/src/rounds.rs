@@ -46,7 +46,8 @@ impl<E: Election> Member<E> {
 
     /// Not connected, but on a ring that says little.
     fn believed(&self, ctx: &Ctx<'_>, at: usize) -> bool {
-        ctx.view.topology() != Topology::Mesh && self.set.contains(at) && !self.contacts.is_down(at)
+        let leads = self.leader.is_some_and(|claim| claim.uid == ctx.view.members()[at]);
+        ctx.view.topology() != Topology::Mesh && (self.set.contains(at) || leads) && !self.contacts.is_down(at)
     }
 
     /// Is the neighbour this round is stuck at one that was never reached, nor given up?
@@ -93,6 +94,12 @@ impl<E: Election> Member<E> {
         }
         if self.round.is_none_or(|mine| round > mine) {
             self.stuck = None;
+            // Whoever opened the round knows better about those this member does not dial.
+            for at in set.iter() {
+                if self.contacts.is_down(at) && !self.contacts.surely_down(at, ctx.view) {
+                    self.contacts.forget(at);
+                }
+            }
             self.enter(ctx, round, set, out);
         }
         true
@@ -146,7 +153,7 @@ impl<E: Election> Member<E> {
             Outcome::Follow(Some(_)) if E::LIFE == Life::Continuous => {}
             Outcome::Follow(Some(uid)) => {
                 self.settled = true;
-                let gone = ctx.view.position(uid.id).is_none_or(|at| self.contacts.is_down(at));
+                let gone = ctx.view.position(uid.id).is_none_or(|at| self.contacts.surely_down(at, ctx.view));
                 if gone {
                     self.open(ctx, out);
                 } else {

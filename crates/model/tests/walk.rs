@@ -7,8 +7,13 @@ struct W(bool, usize, Budget);
 impl Visitor for W {
     type Output = ();
     fn election<E: Election>(self, row: &'static Row) {
-        let model = if self.0 { Members::<Member<E>>::cold(row, self.1, self.2) } else { Members::<Member<E>>::settled(row, self.1, self.2) };
-        let mut max = 0; let mut bad = 0;
+        let model = if self.0 {
+            Members::<Member<E>>::cold(row, self.1, self.2)
+        } else {
+            Members::<Member<E>>::settled(row, self.1, self.2)
+        };
+        let mut max = 0;
+        let mut bad = 0;
         for seed in 0..1000 {
             let w = model.walk(seed, 60, 2000);
             match w.rest_after {
@@ -36,7 +41,13 @@ const NOTHING: Budget = Budget { crashes: 0, restarts: 0, suspicions: 0, early: 
 fn walks() {
     for row in catalog::ROWS {
         catalog::dispatch(row, W(true, 3, NOTHING));
-        catalog::dispatch(row, W(false, 3, Budget { crashes: 1, restarts: 1, suspicions: 1, elects: 1, early: 1, beats: 1 }));
-        catalog::dispatch(row, W(false, 4, Budget { crashes: 2, restarts: 2, suspicions: 1, elects: 1, early: 1, beats: 1 }));
+        catalog::dispatch(
+            row,
+            W(false, 3, Budget { crashes: 1, restarts: 1, suspicions: 1, elects: 1, early: 1, beats: 1 }),
+        );
+        catalog::dispatch(
+            row,
+            W(false, 4, Budget { crashes: 2, restarts: 2, suspicions: 1, elects: 1, early: 1, beats: 1 }),
+        );
     }
 }

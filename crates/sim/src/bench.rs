@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use algorithms::catalog::{self, Row, Visitor};
 use algorithms::{Election, Rounds, Topology};
 
 use crate::bare::{self, queue::Flight};
+use crate::clock::Stopwatch;
 use crate::experiment::{Experiment, Report};
 use crate::order::Order;
 
@@ -17,7 +18,7 @@ pub struct BenchReport {
     pub algorithm: &'static str,
     pub nodes: usize,
     pub repetitions: usize,
-    /// Median over the repetitions.
+    /// Median over the repetitions, of time on a processor: other load does not count.
     pub ns_per_message: f64,
     /// Median; pushing and popping the run's record type, as many in the queue as the run's peak in flight.
     pub ns_per_message_bare_queue: f64,
@@ -53,7 +54,7 @@ pub fn bench_sim(row: &'static Row, nodes: usize, repetitions: usize) -> Result<
             return Err(format!("{}: {broken}", row.name));
         }
         let (peak, messages) = (report.peak_in_flight, report.messages.total);
-        simulated.push(nanoseconds(report.wall, messages));
+        simulated.push(nanoseconds(report.busy, messages));
         bare.push(nanoseconds(catalog::dispatch(row, BareQueue { peak, messages }), messages));
         last = Some(report);
     }
@@ -73,8 +74,8 @@ pub fn bench_sim(row: &'static Row, nodes: usize, repetitions: usize) -> Result<
     })
 }
 
-fn nanoseconds(wall: Duration, messages: u64) -> f64 {
-    wall.as_nanos() as f64 / messages as f64
+fn nanoseconds(time: Duration, messages: u64) -> f64 {
+    time.as_nanos() as f64 / messages as f64
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -127,13 +128,13 @@ impl Visitor for BareQueue {
 
 fn move_records<F: Clone>(record: &F, peak: usize, messages: u64) -> Duration {
     let mut queue: VecDeque<F> = VecDeque::with_capacity(peak);
-    let started = Instant::now();
+    let started = Stopwatch::start();
     queue.extend(std::iter::repeat_n(record, peak).cloned());
     for _ in 0..messages {
         let record = queue.pop_front().expect("as many as at the peak");
         queue.push_back(black_box(record));
     }
-    started.elapsed()
+    started.busy()
 }
 
 #[cfg(test)]

@@ -69,6 +69,8 @@ pub struct Report {
     pub rounds: Option<u64>,
     pub steps: u64,
     pub wall: Duration,
+    /// Of the wall time, what the run was on a processor.
+    pub busy: Duration,
     pub peak_in_flight: usize,
     /// The simulator's own arrays, machines included, per node.
     pub bytes_per_node: f64,
@@ -215,6 +217,7 @@ impl Experiment {
             rounds: (self.schedule == Schedule::Sync).then_some(trail.rounds),
             steps: trail.steps,
             wall: trail.wall,
+            busy: trail.busy,
             peak_in_flight: trail.peak_in_flight,
             bytes_per_node: trail.bytes as f64 / nodes as f64,
             theory: (self.row.bounds)(nodes),

@@ -7,6 +7,7 @@
 
 mod bare;
 mod bench;
+mod clock;
 mod draw;
 mod experiment;
 mod export;

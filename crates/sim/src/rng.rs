@@ -57,6 +57,14 @@ impl Rng {
     }
 }
 
+/// The word at a place of the stream that belongs to the seed.
+#[inline]
+pub(crate) fn word_at(seed: u64, place: u64) -> u64 {
+    let mut state = seed.rotate_left(32) ^ place.wrapping_mul(0xd134_2543_de82_ef95);
+    splitmix(&mut state)
+}
+
+#[inline]
 fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;

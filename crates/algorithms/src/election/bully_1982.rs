@@ -142,12 +142,7 @@ impl Protocol for Bully1982 {
             Input::Command(Campaign) => self.election(ctx, out),
             Input::Message { from, message } => self.message(ctx, from, message, out),
             Input::Timer(timer) => self.timer(ctx, timer, out),
-            Input::PeerUp(peer) => {
-                self.unreachable.remove(&peer);
-                if self.s == Status::Normal && self.c == Some(ctx.me.id) {
-                    out.send(peer, Msg::AreYouNormal(self.attempt));
-                }
-            }
+            Input::PeerUp(peer) => self.found(ctx, peer, out),
             Input::PeerDown(peer) => self.lost(ctx, peer, out),
             Input::Stored(()) => {}
         }
@@ -364,6 +359,23 @@ impl Bully1982 {
         if let Some(c) = self.c.filter(|&c| c != ctx.me.id && self.stage == Stage::None) {
             self.call(ctx, Stage::AskCoordinator, vec![c], Msg::AreYouUp, out);
         }
+    }
+
+    /// A connection came up: what everybody else was asked before, this one is asked now.
+    fn found(&mut self, ctx: &Ctx<'_>, peer: NodeId, out: &mut impl Outbox<Self>) {
+        self.unreachable.remove(&peer);
+        let Some(uid) = ctx.view.uid(peer) else { return };
+        let better = ctx.beats(uid, ctx.me);
+        let call = match self.stage {
+            Stage::AskBetter if better => Msg::AreYouUp(self.attempt),
+            Stage::Halt if !better => Msg::EnterElection(self.attempt),
+            _ if self.s == Status::Normal && self.c == Some(ctx.me.id) => {
+                return out.send(peer, Msg::AreYouNormal(self.attempt));
+            }
+            _ => return,
+        };
+        self.waiting.insert(peer);
+        out.send(peer, call);
     }
 
     /// A closed connection is a call that will never be answered.

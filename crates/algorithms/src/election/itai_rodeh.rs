@@ -87,7 +87,9 @@ impl Protocol for ItaiRodeh {
     }
 }
 
-impl Election for ItaiRodeh {}
+impl Election for ItaiRodeh {
+    const ANONYMOUS: bool = true;
+}
 
 impl ItaiRodeh {
     fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {

@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::hint::black_box;
-use std::time::Instant;
 
 use algorithms::{Campaign, Ctx, Election, Input, Message, Uid};
 
@@ -11,8 +10,9 @@ use super::queue::{Delays, Fifo, Flight, Queue};
 use super::timers::Timers;
 use super::wire::{Net, Wire};
 use super::{MAX_KINDS, Setup, Trail, Verdict};
+use crate::clock::Stopwatch;
 use crate::observe::{Blind, Observer, ROUND};
-use crate::rng::Rng;
+use crate::rng::{Rng, word_at};
 
 /// How many receivers are fetched from memory at a time, before their messages are delivered.
 const BATCH: usize = 32;
@@ -30,7 +30,6 @@ pub(crate) struct Engine<'a, P: Election, Q, O> {
     setup: &'a Setup,
     nodes: Vec<Node<P>>,
     pub(crate) net: Net<P, Q, O>,
-    rng: Rng,
     steps: u64,
     /// Crashes that have happened, of `setup.crashes`.
     crashed: usize,
@@ -55,16 +54,15 @@ where
             observer,
             now: 0,
         };
-        let mut rng = Rng::new(setup.seed);
         let nodes = (0..nodes)
             .map(|me| {
-                let (uid, dice) = (setup.view.members()[me], rng.word());
+                let (uid, dice) = (setup.view.members()[me], word_at(setup.seed, u64::MAX - me as u64));
                 let ctx = Ctx { me: uid, view: &setup.view, settings: &setup.settings, dice };
                 let machine = P::start(&ctx, None, &mut Wire { net: &mut net, view: &setup.view, me, dice });
                 Node { uid, machine }
             })
             .collect();
-        Engine { setup, nodes, net, rng, steps: 0, crashed: 0 }
+        Engine { setup, nodes, net, steps: 0, crashed: 0 }
     }
 
     pub(crate) fn machine(&self, node: usize) -> &P {
@@ -76,7 +74,8 @@ where
     #[inline(always)]
     fn step(&mut self, me: usize, input: Input<P>) {
         self.steps += 1;
-        let (view, dice) = (&self.setup.view, self.rng.word());
+        // A function of the step's number, not of a generator's state: nobody pays for it who does not look at it.
+        let (view, dice) = (&self.setup.view, word_at(self.setup.seed, self.steps));
         let node = &mut self.nodes[me];
         let ctx = Ctx { me: node.uid, view, settings: &self.setup.settings, dice };
         node.machine.step(&ctx, input, &mut Wire { net: &mut self.net, view, me, dice });
@@ -140,8 +139,8 @@ where
             && (self.net.undecided == 0 || self.net.timers.next_at().is_none())
     }
 
-    fn trail(self, started: Instant, rounds: u64, peak_in_flight: usize) -> (Trail, O) {
-        let wall = started.elapsed();
+    fn trail(self, started: &Stopwatch, rounds: u64, peak_in_flight: usize) -> (Trail, O) {
+        let (wall, busy) = (started.wall(), started.busy());
         let view_bytes = size_of_val(self.setup.view.members());
         let bytes = self.nodes.capacity() * size_of::<Node<P>>()
             + self.net.verdicts.capacity() * size_of::<Verdict>()
@@ -150,7 +149,7 @@ where
             + view_bytes;
         let gave_up = self.steps > self.setup.step_limit;
         let Net { verdicts, counts, observer, .. } = self.net;
-        (Trail { verdicts, counts, rounds, steps: self.steps, peak_in_flight, bytes, wall, gave_up }, observer)
+        (Trail { verdicts, counts, rounds, steps: self.steps, peak_in_flight, bytes, wall, busy, gave_up }, observer)
     }
 }
 
@@ -177,7 +176,7 @@ pub(crate) fn run_sync<P: Election, O: Observer>(setup: &Setup, observer: O) -> 
     let starters = setup.initiators.count(setup.view.len());
     let queue = Fifo(VecDeque::with_capacity(starters));
     let mut engine: Engine<'_, P, Fifo<_, _, _>, O> = Engine::new(setup, queue, observer);
-    let started = Instant::now();
+    let started = Stopwatch::start();
     engine.crash_due();
     for nth in 0..starters {
         engine.wake(setup.initiators.get(nth));
@@ -200,7 +199,7 @@ pub(crate) fn run_sync<P: Election, O: Observer>(setup: &Setup, observer: O) -> 
             last_delivery = round;
         }
     }
-    engine.trail(started, last_delivery, peak)
+    engine.trail(&started, last_delivery, peak)
 }
 
 /// The first message an election of these nodes sends.
@@ -218,7 +217,7 @@ pub(crate) fn run_random<P: Election, O: Observer>(setup: &Setup, observer: O) -
         .map(|nth| Reverse((rng.below(ROUND), setup.initiators.get(nth))))
         .collect();
     let mut engine: Engine<'_, P, Delays<_, _, _>, O> = Engine::new(setup, Delays::new(rng), observer);
-    let started = Instant::now();
+    let started = Stopwatch::start();
     let (mut last_delivery, mut peak) = (0, 0);
     engine.crash_due();
     while engine.steps <= setup.step_limit && !(wakes.is_empty() && engine.over()) {
@@ -240,7 +239,7 @@ pub(crate) fn run_random<P: Election, O: Observer>(setup: &Setup, observer: O) -
             engine.deliver(flight);
         }
     }
-    engine.trail(started, last_delivery, peak)
+    engine.trail(&started, last_delivery, peak)
 }
 
 trait PopIfAt {

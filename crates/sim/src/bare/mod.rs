@@ -82,6 +82,8 @@ pub(crate) struct Trail {
     /// Held by the simulator's arrays at the end, machines included; not what a machine holds on the heap itself.
     pub bytes: usize,
     pub wall: Duration,
+    /// Of the wall time, what this thread was at work.
+    pub busy: Duration,
     /// The step limit ended it.
     pub gave_up: bool,
 }

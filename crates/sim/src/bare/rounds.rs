@@ -2,11 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::time::Instant;
 
 use algorithms::{Ctx, Message, Next, Rounds};
 
 use super::{Counts, MAX_KINDS, Setup, Trail, Verdict};
+use crate::clock::Stopwatch;
 use crate::observe::{Observer, ROUND};
 use crate::rng::Rng;
 
@@ -31,7 +31,7 @@ struct Ring<'a, R: Rounds, O: Observer> {
 
 pub(crate) fn run_rounds<R: Rounds, O: Observer>(setup: &Setup, observer: O) -> (Trail, O) {
     let mut ring: Ring<'_, R, O> = Ring::new(setup, observer);
-    let started = Instant::now();
+    let started = Stopwatch::start();
     let (mut round, mut last_delivery, mut peak) = (0, 0, 0);
     let mut arriving = Vec::new();
     ring.crash_due(0);
@@ -51,7 +51,7 @@ pub(crate) fn run_rounds<R: Rounds, O: Observer>(setup: &Setup, observer: O) -> 
         }
         ring.round(round, &mut arriving);
     }
-    ring.trail(started, last_delivery, peak)
+    ring.trail(&started, last_delivery, peak)
 }
 
 impl<'a, R: Rounds, O: Observer> Ring<'a, R, O> {
@@ -183,8 +183,8 @@ impl<'a, R: Rounds, O: Observer> Ring<'a, R, O> {
         }
     }
 
-    fn trail(self, started: Instant, rounds: u64, peak_in_flight: usize) -> (Trail, O) {
-        let wall = started.elapsed();
+    fn trail(self, started: &Stopwatch, rounds: u64, peak_in_flight: usize) -> (Trail, O) {
+        let (wall, busy) = (started.wall(), started.busy());
         let nodes = self.machines.len();
         let bytes = nodes * (size_of::<R>() + size_of::<Verdict>() + 8)
             + size_of_val(self.setup.view.members())
@@ -192,6 +192,6 @@ impl<'a, R: Rounds, O: Observer> Ring<'a, R, O> {
             + self.alarms.capacity() * size_of::<(u64, u32)>();
         let gave_up = self.steps > self.setup.step_limit;
         let (verdicts, counts, steps) = (self.verdicts, self.counts, self.steps);
-        (Trail { verdicts, counts, rounds, steps, peak_in_flight, bytes, wall, gave_up }, self.observer)
+        (Trail { verdicts, counts, rounds, steps, peak_in_flight, bytes, wall, busy, gave_up }, self.observer)
     }
 }

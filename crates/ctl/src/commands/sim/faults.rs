@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// A recovered better id leaves a healthy leader alone
     #[arg(long)]
     no_preempt: bool,
+    /// How many of the last lines of a broken run to show
+    #[arg(long, value_name = "LINES", default_value_t = 30)]
+    trace: usize,
 }
 
 #[derive(Serialize)]
@@ -71,7 +74,7 @@ struct Broken<'a> {
 
 pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     let nodes = args.nodes.map(|nodes| nodes as usize);
-    let options = FaultOptions { safety: args.safety, preempt: !args.no_preempt, nodes, ..FaultOptions::default() };
+    let options = FaultOptions { safety: args.safety, preempt: !args.no_preempt, nodes, trace_lines: args.trace };
     if args.safety == Safety::Quorum {
         return Err(Failure::usage("quorum reigns are not built yet").hint("ctl sim faults --safety classic"));
     }

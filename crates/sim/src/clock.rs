@@ -1,0 +1,35 @@
+//! How long a computation took, as far as that can be told on a busy machine.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// Runs from its creation. Reads the time this thread has been on a processor where the system tells it, so that a
+/// measurement does not contain other people's work; else the wall clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopwatch {
+    wall: Instant,
+    on_cpu: Option<Duration>,
+}
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Stopwatch { wall: Instant::now(), on_cpu: on_cpu() }
+    }
+
+    pub(crate) fn wall(&self) -> Duration {
+        self.wall.elapsed()
+    }
+
+    /// Time on a processor; a tick of the scheduler (some milliseconds) is its grain.
+    pub(crate) fn busy(&self) -> Duration {
+        match (on_cpu(), self.on_cpu) {
+            (Some(now), Some(then)) if now > then => now - then,
+            _ => self.wall(),
+        }
+    }
+}
+
+fn on_cpu() -> Option<Duration> {
+    let line = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    line.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
