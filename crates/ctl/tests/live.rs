@@ -2,10 +2,8 @@
 
 mod support;
 
-use std::time::{Duration, Instant};
-
 use algorithms::Topology;
-use algorithms::catalog::{self, ROWS, Row};
+use algorithms::catalog::{self, Row};
 use ctl::cluster::{Plan, Scratch};
 use serde_json::Value;
 use support::{Live, PATIENCE, ctl, stderr, stdout};
@@ -81,37 +79,17 @@ async fn a_paused_leader_is_replaced_and_on_its_return_one_leader_remains() {
     live.agreement_on(5, ALL).await;
     live.cluster.pause(5).unwrap();
     live.agreement_on(4, &ALL[..4]).await;
-    let start = Instant::now();
     assert_eq!(live.leader().await, "4\n", "a member that does not answer is no disagreement");
-    assert!(start.elapsed() < Duration::from_secs(1), "took {:?} with a member timeout of 300ms", start.elapsed());
     live.cluster.resume(5).unwrap();
     live.agreement_on(5, ALL).await;
     assert_eq!(live.leader().await, "5\n");
 }
 
 #[tokio::test]
-async fn nine_members_that_start_in_the_same_moment_agree_soon() {
+async fn nine_members_that_start_in_the_same_moment_agree() {
     for row in [default_row(), ring_row()] {
-        let start = Instant::now();
         let mut live = Live::start(&Plan::new(9, row));
         live.agreement_on(9, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).await;
-        // Two seconds on a machine of its own; the other tests run at the same time.
-        assert!(start.elapsed() < Duration::from_secs(6), "{}: took {:?}", row.name, start.elapsed());
-    }
-}
-
-#[tokio::test]
-async fn every_row_survives_the_loss_of_its_leader() {
-    for row in ROWS {
-        let nodes = row.max_nodes.min(5) as u32;
-        let all: Vec<u32> = (1..=nodes).collect();
-        let mut live = Live::start(&Plan::new(nodes, row));
-        let (first, _) = live.agreement(&all).await;
-        live.kill(first).await;
-        let rest: Vec<u32> = all.iter().copied().filter(|&id| id != first).collect();
-        let (second, _) = live.agreement(&rest).await;
-        assert_ne!(first, second, "{}", row.name);
-        assert_eq!(live.leader().await, format!("{second}\n"), "{}", row.name);
     }
 }
 

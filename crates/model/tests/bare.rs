@@ -32,7 +32,7 @@ impl Visitor for Case {
             model.max_starts = 1;
         }
         let label = format!("{} n={n}, {wins:?} wins, timers {timers:?}, {crashes} crashes", row.name);
-        Some(examine(label, &model, Limits::new(if crashes > 0 { 250_000 } else { 1_500_000 }, 50_000)))
+        Some(examine(label, &model, Limits::new(if crashes > 0 { 250_000 } else { 3_000_000 }, 50_000)))
     }
 
     fn rounds<R: Rounds>(self, row: &'static Row) -> Option<Report> {

@@ -121,6 +121,22 @@ async fn ending_a_link_twice_changes_nothing() {
     assert!(timeout(Duration::from_millis(5), net.event()).await.is_err());
 }
 
+/// The flood comes from another thread, so that the socket never runs dry while it is read.
+#[tokio::test]
+async fn one_turn_takes_a_bounded_amount_from_a_link_that_never_stops() {
+    let mut net = net();
+    let mut flood = raw_client(&mut net).await.into_std().unwrap();
+    flood.set_nonblocking(false).unwrap();
+    let frames = [&1020_u32.to_be_bytes()[..], &[0; 1020]].concat().repeat(256);
+    let writer = std::thread::spawn(move || while std::io::Write::write_all(&mut flood, &frames).is_ok() {});
+    for _ in 0..20_000 {
+        assert!(matches!(next(&mut net).await, Event::ClientFrame { .. }));
+        assert!(net.events.payload_bytes() <= 2 * SCRATCH_BYTES + 1024, "{} bytes", net.events.payload_bytes());
+    }
+    drop(net);
+    writer.join().unwrap();
+}
+
 const PEER: Incarnation = Incarnation { counter: 5, nonce: 5 };
 
 /// Member 2, which knows member 1 by the address of a hand-played one.

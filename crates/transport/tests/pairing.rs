@@ -240,11 +240,14 @@ async fn somebody_with_my_own_id_is_refused() {
 #[tokio::test]
 async fn nobody_listening_is_reported_and_dialled_again_until_somebody_does() {
     let [mut one] = members_with::<1>(|settings| settings.peers.push((2, "127.0.0.1:1".to_owned())));
+    let started = std::time::Instant::now();
     one.want(&[2]);
-    for _ in 0..3 {
+    for _ in 0..5 {
         let (_, event) = next(&mut [&mut one]).await;
         assert!(matches!(&event, Event::Unreachable { peer: 2, why } if why.contains("127.0.0.1:1")), "{event:?}");
     }
+    // The shortest pauses there can be: 10, 20, 40 and 80 ms.
+    assert!(started.elapsed() >= Duration::from_millis(150), "dialled again without a pause");
     one.want(&[]);
     assert_eq!(events_for(&mut [&mut one], Duration::from_millis(60)).await, vec![]);
 }

@@ -1,43 +1,51 @@
 //! Two phases, from a seed: anything may happen, then nothing more goes wrong and the cluster must come to rest.
 //!
-//! A search sees every state but no endless run that is never at rest; a walk that does not end is one.
+//! A search sees every state but not that a run never comes to rest; a walk that does not end shows it.
 
 use super::properties::agree;
-use super::{Members, Model, State, Subject};
+use super::{Action, Members, Model, State, Subject};
 
-#[derive(Debug)]
-pub struct Walk {
-    /// Steps until rest; `None`: it never rested.
-    pub rest_after: Option<usize>,
-    pub agreed: bool,
-    /// The last actions, readable.
-    pub trace: Vec<String>,
+/// The steps of the two phases.
+#[derive(Clone, Copy, Debug)]
+pub struct Phases {
+    pub faulty: usize,
+    pub healing: usize,
 }
 
 impl<P: Subject> Members<P> {
-    pub fn walk(&self, seed: u64, faulty: usize, max: usize) -> Walk {
+    /// How many steps it took to come to rest in agreement; else the last steps and the state they led to.
+    pub fn walk(&self, seed: u64, phases: Phases) -> Result<usize, String> {
+        const SHOWN: usize = 30;
         let mut random = seed;
         let mut state: State<P> = self.initial.clone();
         let mut trace = Vec::new();
-        for step in 0..faulty + max {
+        let failed = |what: &str, trace: &[String], state: &State<P>| {
+            let shown = trace[trace.len().saturating_sub(SHOWN)..].join("\n");
+            Err(format!("seed {seed}, {} steps: {what}\n{shown}\n{state:#?}", trace.len()))
+        };
+        for step in 0..phases.faulty + phases.healing {
             let mut actions = Vec::new();
-            if step < faulty {
+            if step < phases.faulty {
                 self.actions(&state, &mut actions);
-            } else {
+            }
+            if actions.is_empty() {
                 actions = self.progress(&state);
             }
             if actions.is_empty() {
-                if step < faulty {
-                    continue;
-                }
-                return Walk { rest_after: Some(step), agreed: agree(self, &state), trace };
+                return if agree(self, &state) { Ok(step) } else { failed("no agreement", &trace, &state) };
             }
             let action = actions.swap_remove((roll(&mut random) % actions.len() as u64) as usize);
+            let action = match action {
+                Action::Step { node, cause, torn: None, .. } => {
+                    let face = (roll(&mut random) % self.faces() as u64) as usize;
+                    Action::Step { node, cause, face, torn: None }
+                }
+                other => other,
+            };
             trace.push(self.format_action(&action));
             state = self.perform(&state, action);
         }
-        trace.push(format!("{state:#?}"));
-        Walk { rest_after: None, agreed: false, trace }
+        failed("no rest", &trace, &state)
     }
 }
 

@@ -37,7 +37,7 @@ fn forwarding_before_the_own_id_leaves_lists_incomplete() {
 
 #[test]
 fn the_initial_value_test_needs_the_better_of_the_two_ids() {
-    ring::<SecondMessageWrong>("second message wrong", 3).breaks(BEST_WINS);
+    ring::<SecondMessageWrong>("second message wrong", 4).breaks(BEST_WINS);
 }
 
 #[test]

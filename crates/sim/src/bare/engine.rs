@@ -15,11 +15,10 @@ use crate::observe::{Blind, Observer, ROUND};
 use crate::rng::{Rng, word_at};
 
 /// How many receivers are fetched from memory at a time, before their messages are delivered.
-const BATCH: usize = 32;
+const BATCH: usize = 256;
 
 /// A node's id beside its machine: one cache line per delivery, not two.
 #[derive(Debug)]
-#[repr(align(32))]
 struct Node<P> {
     uid: Uid,
     machine: P,
