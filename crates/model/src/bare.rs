@@ -65,7 +65,8 @@ struct Node<E: Election> {
     timers: BTreeMap<E::Timer, Span>,
     outcome: Option<Outcome>,
     ever_won: bool,
-    decided_twice: bool,
+    /// At most two are counted.
+    decisions: u8,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -130,7 +131,7 @@ impl<E: Election> Bare<E> {
                 timers: BTreeMap::new(),
                 outcome: None,
                 ever_won: false,
-                decided_twice: false,
+                decisions: 0,
             })
         });
         let early_left = if let Timers::Anytime(times) = self.timers { times } else { 0 };
@@ -141,25 +142,6 @@ impl<E: Election> Bare<E> {
     fn ctx(&self, view: usize, node: usize, face: usize) -> Ctx<'_> {
         let view = &self.views[view];
         Ctx { me: view.members()[node], view, settings: &self.settings, dice: dice(face, self.faces()) }
-    }
-
-    /// What happens without anybody's will.
-    fn progress(&self, state: &State<E>) -> Vec<Step<E>> {
-        let steps: Vec<_> = state.links.keys().map(|&(node, link)| (node, Cause::Receives(link))).collect();
-        if !steps.is_empty() || state.content() {
-            return steps;
-        }
-        earliest(state.timers().collect()).map(|(at, timer)| (at, Cause::Fires(timer))).collect()
-    }
-
-    /// Timers that fire although it is not their turn.
-    fn early(&self, state: &State<E>) -> Vec<Step<E>> {
-        if state.early_left == 0 {
-            return Vec::new();
-        }
-        let turn = self.progress(state);
-        let out_of_turn = state.timers().filter(|&((at, timer), _)| !turn.contains(&(at, Cause::Fires(timer))));
-        out_of_turn.map(|((at, timer), _)| (at, Cause::FiresEarly(timer))).collect()
     }
 
     fn run(&self, state: &mut State<E>, node: usize, cause: Cause<E::Link, E::Timer>, face: usize) -> Effects<E> {
@@ -214,6 +196,25 @@ impl<E: Election> Bare<E> {
 }
 
 impl<E: Election> State<E> {
+    /// What happens without anybody's will.
+    fn progress(&self) -> Vec<Step<E>> {
+        let steps: Vec<_> = self.links.keys().map(|&(node, link)| (node, Cause::Receives(link))).collect();
+        if !steps.is_empty() || self.content() {
+            return steps;
+        }
+        earliest(self.timers().collect()).map(|(at, timer)| (at, Cause::Fires(timer))).collect()
+    }
+
+    /// Timers that fire although it is not their turn.
+    fn early(&self) -> Vec<Step<E>> {
+        if self.early_left == 0 {
+            return Vec::new();
+        }
+        let turn = self.progress();
+        let out_of_turn = self.timers().filter(|&((at, timer), _)| !turn.contains(&(at, Cause::Fires(timer))));
+        out_of_turn.map(|((at, timer), _)| (at, Cause::FiresEarly(timer))).collect()
+    }
+
     fn take(&mut self, node: usize, link: E::Link) -> E::Message {
         let queue = self.links.get_mut(&(node, link)).expect("only queues with messages are kept");
         let message = queue.pop_front().expect("only queues with messages are kept");
@@ -261,7 +262,7 @@ impl<E: Election> State<E> {
 
 impl<E: Election> Node<E> {
     fn announce(&mut self, outcome: Outcome) {
-        self.decided_twice |= self.outcome.is_some();
+        self.decisions = (self.decisions + 1).min(2);
         self.ever_won |= outcome == Outcome::Won;
         self.outcome = Some(outcome);
     }
@@ -278,7 +279,7 @@ impl<E: Election> Model for Bare<E> {
     fn actions(&self, state: &State<E>, actions: &mut Vec<Self::Action>) {
         let may_start = state.starts() < self.max_starts;
         let starts = state.living().filter(|(_, node)| may_start && node.asleep).map(|(at, _)| (at, Cause::Starts));
-        for (node, cause) in self.progress(state).into_iter().chain(self.early(state)).chain(starts) {
+        for (node, cause) in state.progress().into_iter().chain(state.early()).chain(starts) {
             for face in 0..self.faces() {
                 actions.push(Action::Step { node, cause, face, torn: None });
                 if state.crashes_left > 0 {

@@ -43,7 +43,7 @@ pub struct Report {
 
 impl Report {
     /// Panics with the trace of whatever does not hold.
-    pub fn holds(self) -> Self {
+    pub fn holds(&self) -> &Self {
         if let Some((name, trace)) = self.broken.first_key_value() {
             panic!("{}: broken: {name}\n{trace}", self.label);
         }
@@ -57,7 +57,7 @@ impl Report {
     }
 
     /// Panics unless every reachable state was visited.
-    pub fn is_complete(self) -> Self {
+    pub fn is_complete(&self) -> &Self {
         assert!(self.complete, "{}: more than {} states", self.label, self.states);
         self
     }

@@ -120,7 +120,7 @@ pub enum Item<M> {
     Down,
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Action<T> {
     /// `torn`: the member crashes after that many effects.
     Step {

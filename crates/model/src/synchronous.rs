@@ -54,18 +54,8 @@ impl<R: Rounds> Synchronous<R> {
         Ctx { me: view.members()[node], view, settings: &self.settings, dice: 0 }
     }
 
-    /// Nothing is under way, and nobody wants to do anything unless somebody wakes.
-    fn over(&self, state: &State<R>) -> bool {
-        state.round > 0 && state.nodes.iter().all(|node| node.inbox.is_empty() && node.quiet_until == u64::MAX)
-    }
-
     fn uid(&self, state: &State<R>, at: usize) -> Uid {
         self.views[state.view].members()[at]
-    }
-
-    fn winners<'a>(&'a self, state: &'a State<R>) -> impl Iterator<Item = usize> + 'a {
-        let won = |node: &Node<R>| node.outcome == Some(Outcome::Won);
-        (0..state.nodes.len()).filter(move |&at| won(&state.nodes[at]))
     }
 
     fn agree(&self, state: &State<R>) -> bool {
@@ -76,6 +66,18 @@ impl<R: Rounds> Synchronous<R> {
         });
         let first = leaders.next();
         leaders.all(|leader| Some(leader) == first)
+    }
+}
+
+impl<R: Rounds> State<R> {
+    /// Nothing is under way, and nobody wants to do anything unless somebody wakes.
+    fn over(&self) -> bool {
+        self.round > 0 && self.nodes.iter().all(|node| node.inbox.is_empty() && node.quiet_until == u64::MAX)
+    }
+
+    fn winners(&self) -> impl Iterator<Item = usize> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.filter(|(_, node)| node.outcome == Some(Outcome::Won)).map(|(at, _)| at)
     }
 }
 
@@ -105,7 +107,7 @@ impl<R: Rounds> Model for Synchronous<R> {
             let wakes: Vec<usize> =
                 (0..asleep.len()).filter(|bit| set >> bit & 1 == 1).map(|bit| asleep[bit]).collect();
             // The first to wake begins round 0.
-            let pointless = wakes.is_empty() && (state.round == 0 || (asleep.is_empty() && self.over(state)));
+            let pointless = wakes.is_empty() && (state.round == 0 || (asleep.is_empty() && state.over()));
             if !pointless {
                 actions.push(Wakes(wakes));
             }
@@ -144,27 +146,27 @@ impl<R: Rounds> Model for Synchronous<R> {
 
     fn properties(&self) -> Vec<Property<Self>> {
         let mut all = vec![
-            Property::always(ONE_WINNER, |model: &Self, state| model.winners(state).count() <= 1),
+            Property::always(ONE_WINNER, |_, state: &State<R>| state.winners().count() <= 1),
             Property::always(AGREEMENT, Self::agree),
             Property::always(ONCE, |_, state: &State<R>| state.nodes.iter().all(|node| !node.decided_twice)),
-            Property::always(ALL_DECIDE, |model: &Self, state: &State<R>| {
-                !model.over(state) || state.nodes.iter().all(|node| node.outcome.is_some())
+            Property::always(ALL_DECIDE, |_, state: &State<R>| {
+                !state.over() || state.nodes.iter().all(|node| node.outcome.is_some())
             }),
-            Property::sometimes("somebody wins", |model: &Self, state: &State<R>| model.winners(state).count() > 0),
-            Property::sometimes("one initiator suffices", |model: &Self, state: &State<R>| {
-                model.over(state) && state.nodes.iter().filter(|node| !node.asleep).count() == 1
+            Property::sometimes("somebody wins", |_, state: &State<R>| state.winners().count() > 0),
+            Property::sometimes("one initiator suffices", |_, state: &State<R>| {
+                state.over() && state.nodes.iter().filter(|node| !node.asleep).count() == 1
             }),
-            Property::sometimes("all start", |model: &Self, state: &State<R>| {
-                model.over(state) && state.nodes.iter().all(|node| !node.asleep)
+            Property::sometimes("all start", |_, state: &State<R>| {
+                state.over() && state.nodes.iter().all(|node| !node.asleep)
             }),
         ];
         all.push(match self.elects {
-            Elects::BestCandidate => Property::always(CANDIDATE_WINS, |model: &Self, state: &State<R>| {
-                model.winners(state).all(|at| !state.nodes[at].asleep)
+            Elects::BestCandidate => Property::always(CANDIDATE_WINS, |_, state: &State<R>| {
+                state.winners().all(|at| !state.nodes[at].asleep)
             }),
             _ => Property::always(BEST_WINS, |model: &Self, state: &State<R>| {
                 let best = model.settings.wins.best(model.views[state.view].members().iter().copied());
-                model.winners(state).all(|at| Some(model.uid(state, at)) == best)
+                state.winners().all(|at| Some(model.uid(state, at)) == best)
             }),
         });
         all

@@ -31,7 +31,13 @@ impl Visitor for Case {
         if n > 3 && (E::LIFE == Life::Continuous || row.elects == Elects::Anyone) {
             model.max_starts = 1;
         }
-        let label = format!("{} n={n}, {wins:?} wins, timers {timers:?}, {crashes} crashes", row.name);
+        let mut label = format!("{} n={n}, {wins:?} wins, timers {timers:?}, {crashes} crashes", row.name);
+        if row.elects == Elects::Anyone {
+            label += &format!(", up to {} messages", model.max_sent);
+        }
+        if model.max_starts < n {
+            label += &format!(", at most {} starts", model.max_starts);
+        }
         Some(examine(label, &model, Limits::new(if crashes > 0 { 250_000 } else { 3_000_000 }, 50_000)))
     }
 
@@ -54,7 +60,8 @@ fn must_be_complete(row: &Row, n: usize) -> bool {
 fn every_election_has_one_winner_whom_all_follow() {
     for row in catalog::ROWS {
         for n in 2..=4 {
-            let report = catalog::dispatch(row, Case { n, ..HEALTHY }).expect("every row can be healthy").holds();
+            let report = catalog::dispatch(row, Case { n, ..HEALTHY }).expect("every row can be healthy");
+            report.holds();
             assert!(report.complete || !must_be_complete(row, n), "{}: not complete", report.label);
         }
     }

@@ -118,7 +118,7 @@ impl Visitor for Walks {
 #[test]
 fn whatever_happened_members_come_to_rest() {
     let faults = Budget { crashes: 2, restarts: 2, suspicions: 1, early: 1, elects: 1, beats: 1 };
-    let limits = Limits::new(1, 150);
+    let limits = Limits::new(1, 300);
     for row in catalog::ROWS {
         for (n, cold, budget) in [(3, true, NOTHING), (3, false, faults), (4, false, faults)] {
             catalog::dispatch(row, Walks(Case { n, cold, budget, limits }, limits.walks as u64));

@@ -42,7 +42,7 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
             }));
         }
         if E::LIFE == Life::PerRound {
-            all.push(Property::always(ONCE, |_, state: &State<E>| state.nodes.iter().all(|node| !node.decided_twice)));
+            all.push(Property::always(ONCE, |_, state: &State<E>| state.nodes.iter().all(|node| node.decisions < 2)));
         }
     }
     if model.crashes == 0 || model.detects_crashes() {
@@ -60,8 +60,8 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
 }
 
 /// Somebody has started, and nothing more happens unless somebody else does.
-fn over<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
-    state.starts() > 0 && model.progress(state).is_empty()
+fn over<E: Election>(_: &Bare<E>, state: &State<E>) -> bool {
+    state.starts() > 0 && state.progress().is_empty()
 }
 
 /// A crash may leave somebody asleep, whom nobody has told of anything.

@@ -3,7 +3,7 @@
 //! A search sees every state but not that a run never comes to rest; a walk that does not end shows it.
 
 use super::properties::agree;
-use super::{Action, Members, Model, State, Subject};
+use super::{Action, Cause, Members, Model, State, Subject};
 
 /// The steps of the two phases.
 #[derive(Clone, Copy, Debug)]
@@ -42,10 +42,20 @@ impl<P: Subject> Members<P> {
                 }
                 other => other,
             };
-            trace.push(self.format_action(&action));
+            trace.push(self.describe(&state, &action));
             state = self.perform(&state, action);
         }
         failed("no rest", &trace, &state)
+    }
+
+    /// With what is read.
+    fn describe(&self, state: &State<P>, action: &Action<P::Timer>) -> String {
+        let read = match action {
+            Action::Step { node, cause: Cause::Reads(peer), .. } => state.wires.get(&(*node, *peer)),
+            _ => None,
+        };
+        let read = read.and_then(|items| items.front()).map_or(String::new(), |item| format!(": {item:?}"));
+        format!("{}{read}", self.format_action(action))
     }
 }
 

@@ -113,6 +113,7 @@ impl OwnIdLast {
         }
     }
 
+    #[expect(clippy::unused_self, reason = "this algorithm announces nothing")]
     fn leader(&mut self, _: &Ctx<'_>, _: Uid, _: &mut impl Outbox<Self>) {}
 }
 

@@ -15,7 +15,10 @@ use crate::observe::{Blind, Observer, ROUND};
 use crate::rng::{Rng, word_at};
 
 /// How many receivers are fetched from memory at a time, before their messages are delivered.
-const BATCH: usize = 256;
+const BATCH: usize = 128;
+
+/// So many receivers are still in the cache from the round before.
+const CACHED: usize = 8192;
 
 /// A node's id beside its machine: one cache line per delivery, not two.
 #[derive(Debug)]
@@ -153,14 +156,16 @@ where
 }
 
 impl<P: Election, O: Observer> Engine<'_, P, Fifo<P::Link, P::Message, O::Tag>, O> {
-    /// Delivers the first `count` messages. Late in a run the few that are left are far apart, and waiting for one
-    /// node after the other to come from memory would be most of the work: so a batch of them is read at once.
+    /// Delivers the first `count` messages. Where their receivers are too many for the cache and too far apart for
+    /// the processor to guess, waiting for one after the other would be most of the work: a batch is read at once.
     fn deliver_round(&mut self, count: usize) {
         let mut left = count;
         while left > 0 {
-            let batch = left.min(BATCH);
-            let receivers = self.net.queue.0.iter().take(batch);
-            black_box(receivers.fold(0, |seen, flight| seen ^ self.nodes[flight.to as usize].uid.id.0));
+            let batch = if count > CACHED { left.min(BATCH) } else { left };
+            if count > CACHED {
+                let receivers = self.net.queue.0.iter().take(batch);
+                black_box(receivers.fold(0, |seen, flight| seen ^ self.nodes[flight.to as usize].uid.id.0));
+            }
             for _ in 0..batch {
                 let flight = self.net.queue.0.pop_front().expect("counted");
                 self.deliver(flight);

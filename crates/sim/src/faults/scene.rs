@@ -1,6 +1,6 @@
 //! What the court sees of the world.
 
-use algorithms::{StateVector, Topology};
+use algorithms::StateVector;
 use member::{Cause, NodeSet, Standing};
 
 use super::invariants::{Announced, Scene};
@@ -42,8 +42,8 @@ impl<S: Subject> World<'_, S> {
         self.look();
         let component = self.component(node);
         let stable_since = component.iter().map(|at| self.changed[at]).max().unwrap_or(0);
-        let whole = self.view.topology() != Topology::Mesh
-            || component.iter().all(|a| component.iter().all(|b| a == b || self.network.intact(a, b)));
+        // A ring closes over members that stepped down, so it too may need any two of its members to be connected.
+        let whole = component.iter().all(|a| component.iter().all(|b| a == b || self.network.intact(a, b)));
         let announced = Announced { at: self.now, node, boot: self.processes[node].boot, standing, cause };
         let members = self.view.members();
         self.court.announced(&announced, &Scene { members, component, whole, stable_since });

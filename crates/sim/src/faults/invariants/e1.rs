@@ -1,4 +1,5 @@
-//! E1, classic: in a component that has been stable since before an epoch opened, that epoch has one leader.
+//! E1, classic: among members that can all talk to each other, and could since before an epoch opened, that epoch has
+//! one leader. Two that only share a bridge are two components to a classic election.
 
 use algorithms::{Epoch, Timing};
 use member::Role;

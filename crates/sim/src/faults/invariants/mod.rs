@@ -29,7 +29,7 @@ pub(crate) struct Scene<'a> {
     pub members: &'a [Uid],
     /// Positions the announcer is connected to, directly or not, itself included.
     pub component: NodeSet,
-    /// Does everybody in it have the connections the topology promises?
+    /// Can any two of them talk directly? Across a bridge a classic election promises nothing.
     pub whole: bool,
     /// Since when nothing has changed in that component.
     pub stable_since: u64,
