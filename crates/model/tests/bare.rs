@@ -31,13 +31,10 @@ impl Visitor for Case {
         if n > 3 && (E::LIFE == Life::Continuous || row.elects == Elects::Anyone) {
             model.max_starts = 1;
         }
-        let mut label = format!("{} n={n}, {wins:?} wins, timers {timers:?}, {crashes} crashes", row.name);
-        if row.elects == Elects::Anyone {
-            label += &format!(", up to {} messages", model.max_sent);
-        }
-        if model.max_starts < n {
-            label += &format!(", at most {} starts", model.max_starts);
-        }
+        let chance =
+            if row.elects == Elects::Anyone { format!(", {} messages", model.max_sent) } else { String::new() };
+        let starts = if model.max_starts < n { ", one start" } else { "" };
+        let label = format!("{} n={n}, {wins:?} wins, {timers:?}, {crashes} crashes{chance}{starts}", row.name);
         Some(examine(label, &model, Limits::new(if crashes > 0 { 250_000 } else { 3_000_000 }, 50_000)))
     }
 

@@ -64,13 +64,13 @@ impl Visitor for Case {
 #[test]
 fn a_cold_start_agrees_and_no_epoch_has_two_leaders() {
     Case { n: 2, cold: true, budget: NOTHING, limits: Limits::new(50_000, 20_000) }.check();
-    Case { n: 3, cold: true, budget: NOTHING, limits: Limits::new(50_000, 20_000) }.check();
+    Case { n: 3, cold: true, budget: NOTHING, limits: Limits::new(150_000, 20_000) }.check();
 }
 
 #[test]
 fn elections_wished_for_at_the_same_time_give_no_epoch_two_leaders() {
     let budget = Budget { elects: 2, ..NOTHING };
-    Case { n: 3, cold: false, budget, limits: Limits::new(50_000, 20_000) }.check();
+    Case { n: 3, cold: false, budget, limits: Limits::new(150_000, 20_000) }.check();
 }
 
 #[test]

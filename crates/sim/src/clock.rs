@@ -22,10 +22,8 @@ impl Stopwatch {
 
     /// Time on a processor; a tick of the scheduler (some milliseconds) is its grain.
     pub(crate) fn busy(&self) -> Duration {
-        match (on_cpu(), self.on_cpu) {
-            (Some(now), Some(then)) if now > then => now - then,
-            _ => self.wall(),
-        }
+        let spent = on_cpu().zip(self.on_cpu).and_then(|(now, then)| now.checked_sub(then));
+        spent.filter(|spent| !spent.is_zero()).unwrap_or_else(|| self.wall())
     }
 }
 

@@ -18,7 +18,10 @@ use crate::rng::{Rng, word_at};
 const BATCH: usize = 128;
 
 /// So many receivers are still in the cache from the round before.
-const CACHED: usize = 8192;
+const CACHED: usize = 16;
+
+/// If more than one node in so many gets a message, memory is read in order anyway.
+const DENSE: usize = 2;
 
 /// A node's id beside its machine: one cache line per delivery, not two.
 #[derive(Debug)]
@@ -159,10 +162,11 @@ impl<P: Election, O: Observer> Engine<'_, P, Fifo<P::Link, P::Message, O::Tag>, 
     /// Delivers the first `count` messages. Where their receivers are too many for the cache and too far apart for
     /// the processor to guess, waiting for one after the other would be most of the work: a batch is read at once.
     fn deliver_round(&mut self, count: usize) {
+        let scattered = count > CACHED && count < self.nodes.len() / DENSE;
         let mut left = count;
         while left > 0 {
-            let batch = if count > CACHED { left.min(BATCH) } else { left };
-            if count > CACHED {
+            let batch = if scattered { left.min(BATCH) } else { left };
+            if scattered {
                 let receivers = self.net.queue.0.iter().take(batch);
                 black_box(receivers.fold(0, |seen, flight| seen ^ self.nodes[flight.to as usize].uid.id.0));
             }

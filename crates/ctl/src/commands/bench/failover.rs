@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
-use client::{Client, Observer, format_duration};
+use client::{Client, MemberStatus, Observer, ask_all, format_duration};
 use serde::Serialize;
 
 use super::super::choices::{self, AlgorithmArg, TopologyArg};
@@ -76,6 +76,18 @@ struct Document {
     p95_ms: f64,
     max_ms: f64,
     samples_ms: Vec<f64>,
+    /// Messages of the algorithm that the survivors sent, per trial; heartbeats are not among them.
+    messages: Vec<u64>,
+    /// The most connections any member had to other members, before the first trial.
+    connections_max: usize,
+}
+
+/// What the trials gave.
+#[derive(Debug, Default)]
+struct Samples {
+    ms: Vec<f64>,
+    messages: Vec<u64>,
+    connections_max: usize,
 }
 
 pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), Failure> {
@@ -99,16 +111,22 @@ pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), 
     show(&plan, args, &outcome?, output)
 }
 
-async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Vec<f64>> {
+async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Samples> {
     let progress = std::io::stderr().is_terminal();
     let mut observer = cluster.observer();
-    let mut samples = Vec::new();
+    let mut samples = Samples::default();
     for trial in 1..=args.trials {
         let leader = settle(cluster, &mut observer, plan.best()).await;
         let leader = leader.with_context(|| format!("before trial {trial}"))?;
+        let before = statuses(cluster, leader).await;
+        if trial == 1 {
+            let connections = |status: &MemberStatus| status.peers.iter().filter(|peer| peer.connected).count();
+            samples.connections_max = before.iter().map(connections).max().unwrap_or(0);
+        }
         let took = strike(cluster, &mut observer, leader, args.fault).await;
         let took = took.with_context(|| format!("trial {trial} of {}", args.trials))?;
-        samples.push(milliseconds(took));
+        samples.ms.push(milliseconds(took));
+        samples.messages.push(sent(&statuses(cluster, leader).await).saturating_sub(sent(&before)));
         if progress {
             eprint!("\r\x1b[K{trial}/{}: {:.3} ms", args.trials, milliseconds(took));
         }
@@ -120,6 +138,17 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Vec<f
         eprint!("\r\x1b[K");
     }
     Ok(samples)
+}
+
+/// Everybody's status but the leader's: it may be dead.
+async fn statuses(cluster: &Cluster, leader: u32) -> Vec<MemberStatus> {
+    let others: Vec<_> = cluster.endpoints().into_iter().filter(|endpoint| endpoint.id != Some(leader)).collect();
+    let answers = ask_all(&others, cluster.settings(), PATIENCE).await;
+    answers.into_iter().filter_map(|answer| answer.result.ok()).collect()
+}
+
+fn sent(statuses: &[MemberStatus]) -> u64 {
+    statuses.iter().map(|status| status.election_messages).sum()
 }
 
 /// Waits until everybody follows one leader: the best, where the algorithm elects the best.
@@ -168,8 +197,8 @@ async fn strike(cluster: &Cluster, observer: &mut Observer, old: u32, fault: Fau
     Ok(last.when.saturating_duration_since(start))
 }
 
-fn show(plan: &Plan, args: &Args, samples: &[f64], output: Output) -> Result<(), Failure> {
-    let Summary { min, median, p95, max } = summary(samples).context("no samples")?;
+fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) -> Result<(), Failure> {
+    let Summary { min, median, p95, max } = summary(&samples.ms).context("no samples")?;
     let fault = args.fault.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
     if output.is_json() {
         return Ok(Output::json(&Document {
@@ -184,7 +213,9 @@ fn show(plan: &Plan, args: &Args, samples: &[f64], output: Output) -> Result<(),
             median_ms: median,
             p95_ms: p95,
             max_ms: max,
-            samples_ms: samples.to_vec(),
+            samples_ms: samples.ms.clone(),
+            messages: samples.messages.clone(),
+            connections_max: samples.connections_max,
         })?);
     }
     let mut table = Table::new(&[
@@ -198,11 +229,16 @@ fn show(plan: &Plan, args: &Args, samples: &[f64], output: Output) -> Result<(),
         ">MEDIAN",
         ">P95",
         ">MAX",
+        ">MESSAGES",
+        ">LINKS",
     ]);
     let names = [plan.row.name, plan.row.topology.name(), &plan.safety].map(String::from);
     let times = [min, median, p95, max].map(|ms| format!("{ms:.3} ms"));
     let rest = [plan.nodes.to_string(), fault, args.trials.to_string()];
-    table.plain(names.into_iter().chain(rest).chain(times));
+    let mut messages = samples.messages.clone();
+    messages.sort_unstable();
+    let cost = [messages[messages.len() / 2].to_string(), samples.connections_max.to_string()];
+    table.plain(names.into_iter().chain(rest).chain(times).chain(cost));
     Ok(Output::line(table.render(output))?)
 }
 
