@@ -85,6 +85,10 @@ pub(super) fn notices(draft: &Draft, row: &Row) -> Vec<Problem> {
     unbuilt(&draft.lock_algorithm, "algorithm in [locks]");
     unbuilt(&draft.priority_command, "command in [priority]");
     draft.peers.iter().for_each(|peer| unbuilt(&peer.http, "http in [[peers]]"));
+    for role in draft.peers.iter().filter_map(|peer| peer.role).filter(|role| role.value != PeerRole::Member) {
+        let message = format!("role = \"{}\" matters to quorum reigns only", role.value.name());
+        notices.push(role.line, message, "with safety = \"classic\" this peer stands like any other");
+    }
     if let (Some(short), Some(answer)) = (draft.timing.coordinator_timeout, draft.timing.answer_timeout) {
         let proven = answer.value.saturating_mul(row.coordinator_factor);
         if short.value > answer.value && short.value < proven {
