@@ -23,8 +23,9 @@ const CACHED: usize = 16;
 /// If more than one node in so many gets a message, memory is read in order anyway.
 const DENSE: usize = 2;
 
-/// A node's id beside its machine: one cache line per delivery, not two.
+/// A node's id right before the head of its machine: one cache line per delivery, not two.
 #[derive(Debug)]
+#[repr(C)]
 struct Node<P> {
     uid: Uid,
     machine: P,
