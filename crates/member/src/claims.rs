@@ -40,7 +40,7 @@ impl<E: Election> Member<E> {
         if self.leader == Some(claim) || claim.uid == ctx.me {
             return;
         }
-        if self.leader.is_some_and(|mine| mine > claim) {
+        if self.leader.is_some_and(|mine| mine.outranks(claim, ctx.wins())) {
             // The sender follows somebody older: tell it.
             return self.send_beat(ctx, from, false, out);
         }
@@ -88,7 +88,7 @@ impl<E: Election> Member<E> {
     }
 
     pub(crate) fn follow(&mut self, ctx: &Ctx<'_>, claim: Claim, cause: Cause, out: &mut impl Outbox<Self>) {
-        if self.leader.is_some_and(|mine| mine > claim) {
+        if self.leader.is_some_and(|mine| mine.outranks(claim, ctx.wins())) {
             return;
         }
         self.leader = Some(claim);

@@ -360,6 +360,10 @@ impl<E: Election> Member<E> {
     /// Brings the standing timers in line with the state; runs at the end of every step.
     fn settle(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         self.watch(ctx, out);
+        if E::LIFE == Life::PerRound && self.settled && self.leader.is_some() {
+            // The result may have come by a heartbeat: the machine must not go on waiting, and asking, for it.
+            self.cancel_inner_timers(out);
+        }
         let beats = match ctx.view.topology() {
             Topology::Mesh => self.leads(ctx),
             Topology::Ring | Topology::Graph => true,
@@ -447,10 +451,14 @@ impl<E: Election> Member<E> {
 
     /// A fresh machine; the old one's timers go with it.
     pub(crate) fn restart_machine(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        self.cancel_inner_timers(out);
+        self.machine = E::start(&Ctx { view: &self.view, ..*ctx }, None, &mut Silent);
+    }
+
+    fn cancel_inner_timers(&mut self, out: &mut impl Outbox<Self>) {
         for timer in std::mem::take(&mut self.inner_timers) {
             out.cancel_timer(Timer::Inner(timer));
         }
-        self.machine = E::start(&Ctx { view: &self.view, ..*ctx }, None, &mut Silent);
     }
 
     pub(crate) fn beat_now(&self, ask: bool) -> Beat {
