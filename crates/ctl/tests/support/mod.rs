@@ -114,6 +114,10 @@ pub(crate) fn node_binary() -> PathBuf {
     BUILT
         .get_or_init(|| {
             let profile = Path::new(env!("CARGO_BIN_EXE_ctl")).parent().unwrap();
+            if std::env::var_os("CONCLAVE_PREBUILT").is_some() {
+                // A build of the whole workspace has just made it; building one package alone would compile anew.
+                return profile.join("node");
+            }
             let mut build = std::process::Command::new(env!("CARGO"));
             build.args(["build", "--quiet", "--package", "node", "--bin", "node", "--target-dir"]);
             build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));

@@ -17,8 +17,8 @@ use crate::rng::{Rng, word_at};
 /// How many receivers are fetched from memory at a time, before their messages are delivered.
 const BATCH: usize = 128;
 
-/// So many receivers are still in the cache from the round before.
-const CACHED: usize = 16;
+/// With so few messages there is nothing to gain.
+const FEW: usize = 16;
 
 /// If more than one node in so many gets a message, memory is read in order anyway.
 const DENSE: usize = 2;
@@ -163,7 +163,7 @@ impl<P: Election, O: Observer> Engine<'_, P, Fifo<P::Link, P::Message, O::Tag>, 
     /// Delivers the first `count` messages. Where their receivers are too many for the cache and too far apart for
     /// the processor to guess, waiting for one after the other would be most of the work: a batch is read at once.
     fn deliver_round(&mut self, count: usize) {
-        let scattered = count > CACHED && count < self.nodes.len() / DENSE;
+        let scattered = count > FEW && count < self.nodes.len() / DENSE;
         let mut left = count;
         while left > 0 {
             let batch = if scattered { left.min(BATCH) } else { left };

@@ -76,7 +76,7 @@ impl Court {
         let mut invariants: Vec<Box<dyn Invariant>> = vec![
             Box::new(e1::OneLeaderPerEpoch::new(&settings.timing)),
             Box::new(e2::EpochNeverDecreases::new(view.len())),
-            Box::new(e6::NoOlderClaim::new(view.len())),
+            Box::new(e6::NoOlderClaim::new(view.len(), settings.wins)),
             Box::new(e8::Agreement::default()),
             Box::new(e11::TheSpecifiedLeader::new(row, settings)),
         ];
