@@ -91,6 +91,11 @@ pub enum Cause<L, T> {
 
 type Step<E> = (usize, Cause<<E as Protocol>::Link, <E as Protocol>::Timer>);
 
+/// The sparsest graph in which no single link matters.
+pub(crate) fn circle(n: usize) -> Vec<(usize, usize)> {
+    (0..n).map(|at| (at, (at + 1) % n)).filter(|(a, b)| a != b).collect()
+}
+
 impl<E: Election> Bare<E> {
     pub fn new(row: &'static Row, n: usize, wins: Wins) -> Self {
         let mut settings = Settings { wins, ..Settings::default() };
@@ -98,7 +103,7 @@ impl<E: Election> Bare<E> {
         let views = match row.topology {
             Topology::Ring => rings(n),
             Topology::Mesh => vec![View::mesh((1..=n as u32).map(Uid::plain).collect())],
-            Topology::Graph => unimplemented!("no algorithm of the catalog runs on a graph yet"),
+            Topology::Graph => vec![View::graph((1..=n as u32).map(Uid::plain).collect(), &circle(n))],
         };
         Bare {
             views,

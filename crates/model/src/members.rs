@@ -155,7 +155,7 @@ impl<P: Subject> Members<P> {
         let view = match row.topology {
             Topology::Mesh => View::mesh(uids),
             Topology::Ring => View::ring(uids),
-            Topology::Graph => unimplemented!("no algorithm of the catalog runs on a graph yet"),
+            Topology::Graph => View::graph(uids, &crate::bare::circle(n)),
         };
         let mut settings = Settings { wins: row.wins, ..Settings::default() };
         settings.timing.coordinator_timeout = settings.timing.answer_timeout * row.coordinator_factor;
