@@ -1,10 +1,11 @@
 //! Heartbeats, and whom to believe.
 //!
-//! A heartbeat says whom its sender follows. The larger claim (epoch, uid) wins wherever two meet, so a member that was
+//! A heartbeat says whom its sender follows. The later claim is believed wherever two meet, so a member that was
 //! left out, restarted or came back from the other side of a cut learns the leader from the first heartbeat it hears.
 
 use algorithms::{Campaign, Ctx, Election, Input, Life, Outbox, Topology};
 
+use crate::epochs::{attempt_of, epoch_of};
 use crate::member::Member;
 use crate::types::{Beat, Cause, Claim, Envelope};
 
@@ -16,7 +17,7 @@ impl<E: Election> Member<E> {
         let stood = self.contacts.get(from).stands;
         self.contacts.heard(from, beat.life, beat.stands);
         let before = (self.floor, self.leader);
-        self.raise_floor(beat.floor, out);
+        self.raise_floor(ctx, beat.floor, out);
         if stood != beat.stands {
             self.standing_changed(ctx, from, beat.stands, out);
         }
@@ -40,16 +41,14 @@ impl<E: Election> Member<E> {
         if self.leader == Some(claim) || claim.uid == ctx.me {
             return;
         }
-        if self.leader.is_some_and(|mine| mine.outranks(claim, ctx.wins())) {
+        if self.leader.is_some_and(|mine| mine.epoch > claim.epoch) {
             // The sender follows somebody older: tell it.
             return self.send_beat(ctx, from, false, out);
         }
         let known = ctx.view.position(claim.uid.id).filter(|&at| ctx.view.members()[at] == claim.uid);
         let Some(at) = known else { return };
-        if claim.epoch < self.floor {
-            return;
-        }
-        if self.contacts.surely_down(at, ctx.view) {
+        let its_own = claim.epoch == epoch_of(ctx, attempt_of(claim.epoch, ctx.view), claim.uid);
+        if !its_own || claim.epoch < self.floor || self.contacts.surely_down(at, ctx.view) {
             return;
         }
         if self.contacts.is_down(at) {
@@ -57,10 +56,10 @@ impl<E: Election> Member<E> {
         }
         if E::LIFE == Life::Continuous && self.leads(ctx) && ctx.beats(ctx.me, claim.uid) {
             // Two coordinators met: the algorithm itself must merge their groups.
-            self.note(claim.epoch, out);
+            self.note(ctx, claim.epoch, out);
             return self.drive(ctx, Input::Command(Campaign), 0, out);
         }
-        self.note(claim.epoch, out);
+        self.note(ctx, claim.epoch, out);
         if self.round.is_none_or(|round| round.attempt <= claim.epoch) {
             self.settled = true;
             self.stuck = None;
@@ -79,8 +78,8 @@ impl<E: Election> Member<E> {
     /// A member that restarted begins above all it may have seen; its leader moves past it.
     fn bump(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         if self.leads(ctx) && self.leader.is_some_and(|claim| claim.epoch < self.floor) {
-            let epoch = self.next_attempt();
-            self.note(epoch, out);
+            let epoch = epoch_of(ctx, self.next_attempt(ctx.view), ctx.me);
+            self.note(ctx, epoch, out);
             self.settled = true;
             self.follow(ctx, Claim { epoch, uid: ctx.me }, Cause::Bumped, out);
             self.tell_all(ctx, out);
@@ -88,11 +87,11 @@ impl<E: Election> Member<E> {
     }
 
     pub(crate) fn follow(&mut self, ctx: &Ctx<'_>, claim: Claim, cause: Cause, out: &mut impl Outbox<Self>) {
-        if self.leader.is_some_and(|mine| mine.outranks(claim, ctx.wins())) {
+        if self.leader.is_some_and(|mine| mine.epoch > claim.epoch) {
             return;
         }
         self.leader = Some(claim);
-        self.floor = self.floor.max(claim.epoch);
+        self.floor = self.floor.max(attempt_of(claim.epoch, ctx.view));
         if claim.uid != ctx.me {
             self.abstain_from_now(out);
         }
@@ -107,7 +106,7 @@ impl<E: Election> Member<E> {
             self.drive(ctx, input, 0, out);
         }
         if !stands && self.leader.is_some_and(|claim| claim.uid == peer) {
-            self.drop_leader();
+            self.drop_leader(ctx.view);
             self.publish(ctx, Cause::LeaderResigned, out);
             if E::LIFE == Life::PerRound {
                 self.open(ctx, out);

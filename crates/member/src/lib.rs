@@ -6,11 +6,13 @@
 //! - `contacts`: the failure detector and whom to keep a connection to.
 //! - `rounds`: opening, joining and ending election attempts.
 //! - `claims`: heartbeats, and whom to believe when they disagree.
+//! - `epochs`: how attempts and claims are numbered.
 //! - `member`: the machine itself, its timers and the epochs it reserves.
 //! - `synchroniser`: runs synchronous algorithms; `live`: the catalog with them behind it.
 
 mod claims;
 mod contacts;
+mod epochs;
 mod inner;
 mod live;
 mod member;

@@ -8,10 +8,11 @@ use algorithms::{
 };
 
 use crate::contacts::Contacts;
+use crate::epochs::{attempt_after, attempt_from};
 use crate::inner::Inner;
 use crate::types::{Beat, Cause, Claim, Command, Envelope, Event, NodeSet, Record, Role, Round, Standing, Timer};
 
-/// Epochs are reserved on disk this many at a time, so that no election waits for the disk.
+/// Attempts are reserved on disk this many at a time, so that no election waits for the disk.
 const RESERVE: u64 = 64;
 /// No peer may push the epoch further than this in one message: it would run out.
 const MAX_LEAP: u64 = 1 << 40;
@@ -24,10 +25,10 @@ pub struct Member<E: Election> {
     pub(crate) at: usize,
     incarnation: Incarnation,
     pub(crate) contacts: Contacts,
-    /// Follows no claim below this epoch; also what is reported while nobody leads.
+    /// Follows no claim below this attempt; also what is reported while nobody leads.
     pub(crate) floor: Epoch,
-    /// The largest attempt number seen; the next round goes above it.
-    attempt: Epoch,
+    /// The largest number seen; the next round goes above it.
+    highest: Epoch,
     /// Everything below is reserved on disk.
     ceiling: Epoch,
     storing: bool,
@@ -69,14 +70,15 @@ impl<E: Election> Protocol for Member<E> {
         let at = ctx.view.position(ctx.me.id).expect("a member is in its own list");
         let stored = stored.unwrap_or_default();
         let set: NodeSet = (0..ctx.view.len()).collect();
-        let standing = Standing { role: Role::Candidate, leader: None, epoch: stored.ceiling };
+        let first = attempt_from(stored.ceiling, ctx.view);
+        let standing = Standing { role: Role::Candidate, leader: None, epoch: first };
         let mut member = Member {
             at,
             incarnation: Incarnation { counter: stored.incarnation.counter + 1, nonce: ctx.dice },
             contacts: Contacts::new(at, ctx.view.len()),
-            floor: stored.ceiling,
-            attempt: stored.ceiling,
-            ceiling: Epoch(stored.ceiling.0 + RESERVE),
+            floor: first,
+            highest: first,
+            ceiling: Epoch(first.0 + reserve(ctx)),
             storing: false,
             leader: None,
             announced: standing,
@@ -254,7 +256,7 @@ impl<E: Election> Member<E> {
         }
         let led = self.leader.is_some_and(|claim| claim.uid == peer);
         if led {
-            self.drop_leader();
+            self.drop_leader(ctx.view);
             self.publish(ctx, Cause::LeaderLost, out);
         }
         let needed = !self.settled && self.set.contains(at);
@@ -293,7 +295,7 @@ impl<E: Election> Member<E> {
         }
         self.stands = false;
         self.settled = true;
-        self.drop_leader();
+        self.drop_leader(ctx.view);
         self.restart_machine(ctx, out);
         self.publish(ctx, Cause::SteppedDown, out);
         self.tell_all(ctx, out);
@@ -307,37 +309,38 @@ impl<E: Election> Member<E> {
         }
     }
 
-    pub(crate) fn next_attempt(&self) -> Epoch {
-        self.attempt.next().max(self.floor)
+    pub(crate) fn next_attempt(&self, view: &View) -> Epoch {
+        attempt_after(self.highest, view).max(self.floor)
     }
 
     /// Every number that is seen or used is below what the disk has reserved, so a restart never goes back.
-    pub(crate) fn note(&mut self, epoch: Epoch, out: &mut impl Outbox<Self>) {
-        self.attempt = self.attempt.max(epoch);
-        if self.attempt >= self.ceiling {
-            self.ceiling = Epoch(self.attempt.0 + RESERVE);
+    pub(crate) fn note(&mut self, ctx: &Ctx<'_>, epoch: Epoch, out: &mut impl Outbox<Self>) {
+        let reserve = reserve(ctx);
+        self.highest = self.highest.max(epoch);
+        if self.highest >= self.ceiling {
+            self.ceiling = Epoch(self.highest.0 + reserve);
             out.persist(self.record());
-        } else if self.attempt.0 + RESERVE / 2 >= self.ceiling.0 && !self.storing {
+        } else if self.highest.0 + reserve / 2 >= self.ceiling.0 && !self.storing {
             self.storing = true;
-            out.store(Record { ceiling: Epoch(self.ceiling.0 + RESERVE), ..self.record() });
+            out.store(Record { ceiling: Epoch(self.ceiling.0 + reserve), ..self.record() });
         }
     }
 
     pub(crate) fn plausible(&self, epoch: Epoch) -> bool {
-        epoch.0 <= self.attempt.0.saturating_add(MAX_LEAP)
+        epoch.0 <= self.highest.0.saturating_add(MAX_LEAP)
     }
 
-    pub(crate) fn raise_floor(&mut self, epoch: Epoch, out: &mut impl Outbox<Self>) {
+    pub(crate) fn raise_floor(&mut self, ctx: &Ctx<'_>, epoch: Epoch, out: &mut impl Outbox<Self>) {
         if epoch > self.floor {
-            self.floor = epoch;
-            self.note(epoch, out);
+            self.floor = attempt_from(epoch, ctx.view);
+            self.note(ctx, self.floor, out);
         }
     }
 
     /// What was said of a lost leader is not believed again: somebody who has not noticed yet may still repeat it.
-    pub(crate) fn drop_leader(&mut self) {
+    pub(crate) fn drop_leader(&mut self, view: &View) {
         if let Some(claim) = self.leader.take() {
-            self.floor = self.floor.max(claim.epoch.next());
+            self.floor = self.floor.max(attempt_after(claim.epoch, view));
         }
     }
 
@@ -468,6 +471,11 @@ impl<E: Election> Member<E> {
     pub(crate) fn life(&self) -> u64 {
         self.incarnation.counter
     }
+}
+
+/// Half a reservation is left when the next one is asked for.
+fn reserve(ctx: &Ctx<'_>) -> u64 {
+    RESERVE * ctx.view.len() as u64
 }
 
 /// Longer than any election takes without failures.

@@ -7,6 +7,7 @@
 use algorithms::{Campaign, Ctx, Election, Input, Life, Link, Outbox, Outcome, Topology};
 
 use crate::contacts::Contact;
+use crate::epochs::epoch_of;
 use crate::member::Member;
 use crate::types::{Cause, Claim, Envelope, NodeSet, Round};
 
@@ -23,7 +24,7 @@ impl<E: Election> Member<E> {
         // Each attempt that gets stuck at a dead neighbour leaves one participant out, so this ends.
         loop {
             self.stuck = None;
-            let round = Round { attempt: self.next_attempt(), initiator: ctx.me.id, life: self.life() };
+            let round = Round { attempt: self.next_attempt(ctx.view), initiator: ctx.me.id, life: self.life() };
             let set = self.participants(ctx);
             self.enter(ctx, round, set, out);
             self.drive(ctx, Input::Command(Campaign), 0, out);
@@ -56,7 +57,7 @@ impl<E: Election> Member<E> {
     }
 
     pub(crate) fn enter(&mut self, ctx: &Ctx<'_>, round: Round, set: NodeSet, out: &mut impl Outbox<Self>) {
-        self.note(round.attempt, out);
+        self.note(ctx, round.attempt, out);
         self.round = Some(round);
         self.set = set;
         self.view = ctx.view.subset(|at| set.contains(at));
@@ -64,7 +65,7 @@ impl<E: Election> Member<E> {
         self.settled = self.leader.is_some_and(|claim| claim.epoch >= round.attempt);
         let left_out = self.leader.is_some_and(|claim| !self.view.contains(claim.uid.id));
         if left_out && !self.settled {
-            self.drop_leader();
+            self.drop_leader(ctx.view);
             self.publish(ctx, Cause::LeaderLost, out);
         }
     }
@@ -141,12 +142,14 @@ impl<E: Election> Member<E> {
 
     /// The machine announced something.
     pub(crate) fn outcome(&mut self, ctx: &Ctx<'_>, outcome: Outcome, out: &mut impl Outbox<Self>) {
-        let epoch = self.round.map_or_else(|| self.next_attempt(), |round| round.attempt);
+        let attempt = self.round.map_or_else(|| self.next_attempt(ctx.view), |round| round.attempt);
+        let claim_of = |uid| Claim { epoch: epoch_of(ctx, attempt, uid), uid };
         match outcome {
             Outcome::Won => {
-                self.note(epoch, out);
                 self.settled = true;
-                self.follow(ctx, Claim { epoch, uid: ctx.me }, Cause::Elected, out);
+                let mine = claim_of(ctx.me);
+                self.note(ctx, mine.epoch, out);
+                self.follow(ctx, mine, Cause::Elected, out);
                 self.tell_all(ctx, out);
             }
             // Numbers its own attempts: the epoch comes with the winner's heartbeat.
@@ -157,13 +160,15 @@ impl<E: Election> Member<E> {
                 if gone {
                     self.open(ctx, out);
                 } else {
-                    self.follow(ctx, Claim { epoch, uid }, Cause::OtherElected, out);
+                    let theirs = claim_of(uid);
+                    self.note(ctx, theirs.epoch, out);
+                    self.follow(ctx, theirs, Cause::OtherElected, out);
                 }
             }
             // An anonymous winner is named by its heartbeat; the watchdog waits for it.
             Outcome::Follow(None) | Outcome::GaveUp => {}
             Outcome::Halted => {
-                self.drop_leader();
+                self.drop_leader(ctx.view);
                 self.publish(ctx, Cause::Halted, out);
             }
         }

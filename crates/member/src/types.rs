@@ -1,6 +1,6 @@
 //! The vocabulary of a member: what travels, what is stored, what is announced.
 
-use algorithms::{Epoch, Incarnation, Kind, Message, NodeId, Uid, Wins};
+use algorithms::{Epoch, Incarnation, Kind, Message, NodeId, Uid};
 use serde::{Deserialize, Serialize};
 
 /// A set of configured members, by their position in the member list. A cluster has at most 256.
@@ -52,24 +52,17 @@ pub struct Round {
     pub life: u64,
 }
 
-/// "This uid leads in this epoch." Where two meet, one outranks the other.
+/// "This uid leads in this epoch." Where two meet, the later epoch is believed; no two members claim the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Claim {
     pub epoch: Epoch,
     pub uid: Uid,
 }
 
-impl Claim {
-    /// The later epoch; of one epoch, the uid that the election looks for.
-    pub fn outranks(self, other: Claim, wins: Wins) -> bool {
-        self.epoch > other.epoch || (self.epoch == other.epoch && wins.beats(self.uid, other.uid))
-    }
-}
-
 /// A heartbeat. It tells whom its sender follows, so that nobody stays ignorant for long.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Beat {
-    /// The sender follows no claim below this epoch.
+    /// The sender follows no claim below this attempt.
     pub floor: Epoch,
     pub leader: Option<Claim>,
     /// May the sender be elected? False after it stepped down.

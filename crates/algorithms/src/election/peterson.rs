@@ -26,9 +26,9 @@ pub enum Peterson {
     First {
         tid: Uid,
     },
-    /// Active, waiting for the second.
+    /// Active, waiting for the second. Of `tid` only its comparison with `ntid` still matters.
     Second {
-        tid: Uid,
+        tid_beats_ntid: bool,
         ntid: Uid,
     },
     Relay,
@@ -95,10 +95,12 @@ impl Peterson {
         }
         match *self {
             Peterson::First { tid } => {
-                *self = Peterson::Second { tid, ntid: v };
+                *self = Peterson::Second { tid_beats_ntid: ctx.beats(tid, v), ntid: v };
                 out.send(Side::Right, Msg::Tid(ctx.wins().better(tid, v)));
             }
-            Peterson::Second { tid, ntid } if ctx.beats(tid, ntid) || ctx.beats(v, ntid) => *self = Peterson::Relay,
+            Peterson::Second { tid_beats_ntid, ntid } if tid_beats_ntid || ctx.beats(v, ntid) => {
+                *self = Peterson::Relay;
+            }
             Peterson::Second { ntid, .. } => {
                 *self = Peterson::First { tid: ntid };
                 out.send(Side::Right, Msg::Tid(ntid));

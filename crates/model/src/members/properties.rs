@@ -4,7 +4,8 @@ use super::{Elects, Members, Property, State, Subject};
 
 pub const EPOCHS_GROW: &str = "E2: no member's epoch goes back, restarts included";
 pub const NO_REPEAT: &str = "no member leads an epoch of an earlier life";
-pub const ONE_LEADER: &str = "E1: one leader per epoch while nothing fails";
+pub const ONE_CLAIMANT: &str = "E1: one leader per epoch";
+pub const ONE_LEADER: &str = "E1: one leader per attempt while nothing fails";
 pub const AGREEMENT: &str = "E8: at rest all living members report one leader that lives, in one epoch";
 pub const BEST_LEADS: &str = "E11: at rest the best living member leads";
 
@@ -13,6 +14,9 @@ pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
     let mut all = vec![
         Property::always(EPOCHS_GROW, |_, state: &State<P>| state.nodes.iter().all(|node| !node.went_back)),
         Property::always(NO_REPEAT, |_, state: &State<P>| state.nodes.iter().all(|node| !node.repeated)),
+        Property::always(ONE_CLAIMANT, |_, state: &State<P>| {
+            all_differ(state.crowned.iter().map(|(epoch, _)| epoch.0))
+        }),
         Property::always(AGREEMENT, |model, state| !rests(model, state) || agree(model, state)),
         Property::sometimes("the cluster rests", rests),
         Property::sometimes("somebody has a leader", |_, state: &State<P>| {
@@ -23,10 +27,10 @@ pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
         all.push(Property::always(BEST_LEADS, |model, state| !rests(model, state) || best_leads(model, state)));
     }
     if budget.crashes + budget.suspicions + budget.early == 0 {
-        all.push(Property::always(ONE_LEADER, |_, state: &State<P>| {
-            let mut epochs = state.crowned.iter().map(|(epoch, _)| epoch);
-            let mut last = epochs.next();
-            epochs.all(|epoch| last.replace(epoch) != Some(epoch))
+        all.push(Property::always(ONE_LEADER, |model: &Members<P>, state: &State<P>| {
+            // Every attempt has one epoch for each member.
+            let members = model.view.len() as u64;
+            all_differ(state.crowned.iter().map(|(epoch, _)| epoch.0 / members))
         }));
         all.push(Property::sometimes("somebody is crowned", |_, state: &State<P>| !state.crowned.is_empty()));
     }
@@ -52,6 +56,12 @@ pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
         }));
     }
     all
+}
+
+/// Of numbers in ascending order.
+fn all_differ(mut numbers: impl Iterator<Item = u64>) -> bool {
+    let mut last = numbers.next();
+    numbers.all(|number| last.replace(number) != Some(number))
 }
 
 fn rests<P: Subject>(model: &Members<P>, state: &State<P>) -> bool {

@@ -1,5 +1,6 @@
-//! E1, classic: among members that can all talk to each other, and could since before an epoch opened, that epoch has
-//! one leader. Two that only share a bridge are two components to a classic election.
+//! E1: at most one node ever announces itself leader for one epoch. Classic: among members that can all talk to each
+//! other, and could since before an attempt opened, that attempt crowns one leader. (Two that only share a bridge may
+//! each be crowned by one attempt, under different epochs.)
 
 use algorithms::{Epoch, Timing};
 use member::Role;
@@ -8,7 +9,7 @@ use super::{Announced, Invariant, Scene};
 
 pub(crate) struct OneLeaderPerEpoch {
     claims: Vec<(u64, usize, Epoch)>,
-    /// An epoch opened at most this long before somebody claims it.
+    /// An attempt began at most this long before somebody claims it.
     election_ns: u64,
 }
 
@@ -17,6 +18,19 @@ impl OneLeaderPerEpoch {
         // A winner has heard everybody within T, T' and, if it was started over, the same again.
         let election = 2 * (timing.answer_timeout + timing.coordinator_timeout) + timing.suspect_after;
         OneLeaderPerEpoch { claims: Vec::new(), election_ns: election.as_nanos() as u64 }
+    }
+
+    /// Another winner of the same attempt that could have talked to everybody this one could.
+    fn rival(&self, node: usize, epoch: Epoch, scene: &Scene<'_>) -> Option<&(u64, usize, Epoch)> {
+        // Every attempt has one epoch for each member.
+        let attempt = |epoch: Epoch| epoch.0 / scene.members.len() as u64;
+        self.claims.iter().find(|(at, other, claimed)| {
+            *other != node
+                && attempt(*claimed) == attempt(epoch)
+                && scene.whole
+                && scene.component.contains(*other)
+                && scene.stable_since + self.election_ns <= *at
+        })
     }
 }
 
@@ -30,21 +44,17 @@ impl Invariant for OneLeaderPerEpoch {
             return Ok(());
         }
         let (node, epoch) = (announced.node, announced.standing.epoch);
+        let same = self.claims.iter().find(|(_, other, claimed)| *claimed == epoch && *other != node);
+        let rival = same.or_else(|| self.rival(node, epoch, scene)).copied();
         self.claims.push((announced.at, node, epoch));
-        let rival = self.claims.iter().find(|(at, other, claimed)| {
-            *claimed == epoch
-                && *other != node
-                && scene.whole
-                && scene.component.contains(*other)
-                && scene.stable_since + self.election_ns <= *at
-        });
         match rival {
             None => Ok(()),
-            Some((at, other, _)) => Err(format!(
-                "{} claims epoch {epoch}, which {} claimed {} us before; their component is stable for {} ms",
+            Some((at, other, claimed)) => Err(format!(
+                "{} claims epoch {epoch}, {} claimed {claimed} {} us before; {} is stable for {} ms",
                 scene.members[node],
-                scene.members[*other],
+                scene.members[other],
                 (announced.at - at) / 1000,
+                if scene.whole { "their component" } else { "a component with a hole" },
                 (announced.at - scene.stable_since) / 1_000_000,
             )),
         }

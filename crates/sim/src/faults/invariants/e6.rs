@@ -1,19 +1,17 @@
-//! E6, classic: nobody follows a claim below one it has already followed in this life; of two in one epoch the
-//! uid that would win the election counts as the higher claim.
+//! E6, classic: nobody follows a claim below one it has already followed in this life.
 
-use algorithms::{Epoch, Uid, Wins};
+use algorithms::{Epoch, Uid};
 
 use super::{Announced, Invariant, Scene};
 
 pub(crate) struct NoOlderClaim {
     /// By node: the life and the highest claim followed in it.
     highest: Vec<(u32, Option<(Epoch, Uid)>)>,
-    wins: Wins,
 }
 
 impl NoOlderClaim {
-    pub(crate) fn new(nodes: usize, wins: Wins) -> Self {
-        NoOlderClaim { highest: vec![(0, None); nodes], wins }
+    pub(crate) fn new(nodes: usize) -> Self {
+        NoOlderClaim { highest: vec![(0, None); nodes] }
     }
 }
 
@@ -34,7 +32,7 @@ impl Invariant for NoOlderClaim {
         };
         let claim = (announced.standing.epoch, leader);
         match highest.1.replace(claim) {
-            Some(before) if before.0 > claim.0 || before.0 == claim.0 && self.wins.beats(before.1, claim.1) => {
+            Some(before) if before.0 > claim.0 => {
                 Err(format!("{who} follows {leader} of epoch {}, after {} of epoch {}", claim.0, before.1, before.0))
             }
             _ => Ok(()),

@@ -29,7 +29,7 @@ pub(crate) struct Scene<'a> {
     pub members: &'a [Uid],
     /// Positions the announcer is connected to, directly or not, itself included.
     pub component: NodeSet,
-    /// Can any two of them talk directly? Across a bridge a classic election promises nothing.
+    /// Can any two of them talk directly? Across a bridge one attempt may crown two.
     pub whole: bool,
     /// Since when nothing has changed in that component.
     pub stable_since: u64,
@@ -76,7 +76,7 @@ impl Court {
         let mut invariants: Vec<Box<dyn Invariant>> = vec![
             Box::new(e1::OneLeaderPerEpoch::new(&settings.timing)),
             Box::new(e2::EpochNeverDecreases::new(view.len())),
-            Box::new(e6::NoOlderClaim::new(view.len(), settings.wins)),
+            Box::new(e6::NoOlderClaim::new(view.len())),
             Box::new(e8::Agreement::default()),
             Box::new(e11::TheSpecifiedLeader::new(row, settings)),
         ];
