@@ -38,5 +38,5 @@ pub use protocol::{
     Campaign, Ctx, Data, Election, Input, Kind, Life, Message, Next, Outbox, Outcome, Protocol, Rounds, Span,
     StateVector, Status,
 };
-pub use settings::{Safety, Settings, Timing};
+pub use settings::{OnClose, Safety, Settings, Timing};
 pub use view::{Edge, Link, Side, Topology, View};

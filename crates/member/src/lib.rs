@@ -8,6 +8,7 @@
 //! - `claims`: heartbeats, and whom to believe when they disagree.
 //! - `epochs`: how attempts and claims are numbered.
 //! - `member`: the machine itself, its timers and the epochs it reserves.
+//! - `reign`: quorum leases and fencing epochs around whatever the election says.
 //! - `synchroniser`: runs synchronous algorithms; `live`: the catalog with them behind it.
 
 mod claims;
@@ -16,6 +17,7 @@ mod epochs;
 mod inner;
 mod live;
 mod member;
+pub mod reign;
 mod rounds;
 mod synchroniser;
 mod types;

@@ -1,0 +1,133 @@
+//! The leader: renews its lease, hands over, lets go; and says that it leads no more before anybody else can.
+
+use algorithms::{Ctx, Epoch, NodeId, OnClose, Outbox, Span};
+
+use super::{Bid, Clock, Fact, Msg, Reign, Released, Slot, is_majority};
+
+impl Reign {
+    /// A majority has promised.
+    pub(super) fn accede(&mut self, ctx: &Ctx<'_>, bid: Bid, out: &mut impl Outbox<Self>) {
+        if self.lead.is_some() {
+            out.cancel_timer(Clock::Lease(self.slot));
+        }
+        let extended = self.lead == Some(bid.epoch);
+        self.bid = None;
+        self.check = None;
+        self.wants = false;
+        self.slot = bid.slot;
+        self.won = bid.k;
+        self.supporters = bid.acks;
+        self.lead = Some(bid.epoch);
+        out.announce(match extended {
+            true => Fact::Extended { until: bid.slot },
+            false => Fact::Leading { epoch: bid.epoch, until: bid.slot },
+        });
+        out.cancel_timer(Clock::Retry);
+        out.set_timer(Clock::Renew, Span::exactly(ctx.settings.timing.reign() / 3));
+    }
+
+    pub(super) fn renew(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        let Some(lead) = self.lead else { return };
+        out.set_timer(Clock::Renew, Span::exactly(ctx.settings.timing.reign() / 3));
+        if self.bid.is_some() {
+            // Counts from its first sending, so saying it again is safe.
+            return self.send_bid(ctx, out);
+        }
+        if self.seen.max(self.epoch) > lead {
+            // A voter is ahead and would refuse for ever: move past it, still leading until that is granted.
+            self.open(ctx, self.seen.max(self.epoch).next(), None, out);
+            return out.cancel_timer(Clock::Retry);
+        }
+        self.bid_for(ctx, lead, None, out);
+        self.grant(ctx, lead, self.me, !self.attached, out);
+        self.send_bid(ctx, out);
+        self.count(ctx, out);
+    }
+
+    pub(super) fn lease_ends(&mut self, slot: Slot, out: &mut impl Outbox<Self>) {
+        if self.lead.is_some() && slot == self.slot {
+            self.forget_bid(out);
+            self.lose(out);
+        } else if self.bid.is_some_and(|bid| bid.slot == slot) {
+            self.bid = None;
+        }
+    }
+
+    pub(super) fn lose(&mut self, out: &mut impl Outbox<Self>) {
+        if self.lead.take().is_some() {
+            out.cancel_timer(Clock::Renew);
+            out.cancel_timer(Clock::Lease(self.slot));
+            out.announce(Fact::Lost);
+        }
+    }
+
+    /// First the word that it leads no more, then the release.
+    pub(super) fn step_down(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        self.wants = false;
+        self.target = None;
+        if self.lead.is_some() || self.bid.is_some() {
+            self.forget_bid(out);
+            self.lose(out);
+            self.let_all_go(ctx, out);
+        }
+    }
+
+    pub(super) fn transfer(&mut self, ctx: &Ctx<'_>, to: NodeId, out: &mut impl Outbox<Self>) {
+        if let Some(epoch) = self.lead.filter(|_| to != ctx.me.id) {
+            self.target = Some(to);
+            out.send(to, Msg::Offer { epoch });
+        }
+    }
+
+    /// The leader asks this member to be ready to follow it.
+    pub(super) fn offer(&mut self, ctx: &Ctx<'_>, from: NodeId, epoch: Epoch, out: &mut impl Outbox<Self>) {
+        if self.sitting().is_some_and(|leader| leader.holder.id == from && leader.epoch == epoch) {
+            self.claim(ctx, out);
+        }
+    }
+
+    /// Pre-checks as the successor of the sitting leader; `Ready` follows.
+    pub(super) fn claim(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        let Some(leader) = self.sitting().filter(|leader| leader.holder != self.me) else { return };
+        if self.bid.is_none() && self.check.is_none() && self.electable(ctx) {
+            self.pre_check(ctx, Some(leader), out);
+        }
+    }
+
+    /// The successor has a majority in sight: let go, for it alone.
+    pub(super) fn ready(&mut self, ctx: &Ctx<'_>, from: NodeId, epoch: Epoch, out: &mut impl Outbox<Self>) {
+        let Some(uid) = ctx.view.uid(from).filter(|_| self.lead == Some(epoch)) else { return };
+        let preempts = ctx.settings.preempt && ctx.beats(uid, ctx.me) && ctx.settings.may_lead(from);
+        if self.target != Some(from) && !preempts {
+            return;
+        }
+        self.target = Some(from);
+        self.forget_bid(out);
+        self.lose(out);
+        out.send(from, Msg::Handover(Released { holder: self.me, epoch: self.epoch }));
+        self.retry_later(ctx, out);
+    }
+
+    /// The leader has let go in favour of this member.
+    pub(super) fn handover(&mut self, ctx: &Ctx<'_>, released: Released, out: &mut impl Outbox<Self>) {
+        let free = self.lead.is_none() && self.bid.is_none() && self.would_grant(self.me, Some(released));
+        if free && self.electable(ctx) {
+            let epoch = self.epoch.max(self.seen).max(released.epoch).next();
+            self.open(ctx, epoch, Some(released), out);
+        }
+    }
+
+    /// Voters whose connection closed may be free: a leader that may be left with less than a majority stops first.
+    pub(super) fn lose_supporter(&mut self, ctx: &Ctx<'_>, at: usize, out: &mut impl Outbox<Self>) {
+        debug_assert_eq!(ctx.settings.on_close, OnClose::Immediate);
+        self.supporters.remove(at);
+        if let Some(bid) = &mut self.bid {
+            bid.acks.remove(at);
+        }
+        if self.lead.is_some() && !is_majority(ctx, &self.supporters) {
+            self.forget_bid(out);
+            self.lose(out);
+            self.let_all_go(ctx, out);
+        }
+    }
+}
