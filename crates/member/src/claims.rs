@@ -16,22 +16,31 @@ impl<E: Election> Member<E> {
         }
         let stood = self.contacts.get(from).stands;
         self.contacts.heard(from, beat.life, beat.stands);
-        let before = (self.floor, self.leader);
-        self.raise_floor(ctx, beat.floor, out);
         if stood != beat.stands {
             self.standing_changed(ctx, from, beat.stands, out);
         }
+        self.others_follow |= beat.leader.is_some() && E::LIFE == Life::PerRound;
+        if self.reign.is_some() {
+            self.note(ctx, beat.floor, out);
+            self.heard_of_reign(ctx, from, beat.leader, out);
+        } else {
+            self.heard_classic(ctx, from, beat, out);
+        }
+        self.start_when_complete(ctx, out);
+        if beat.ask {
+            self.send_beat(ctx, from, false, out);
+        }
+    }
+
+    fn heard_classic(&mut self, ctx: &Ctx<'_>, from: usize, beat: Beat, out: &mut impl Outbox<Self>) {
+        let before = (self.floor, self.leader);
+        self.raise_floor(ctx, beat.floor, out);
         match beat.leader {
             Some(claim) => self.heard_claim(ctx, from, claim, out),
             None if beat.ask => {}
             None => self.catch_up(ctx, out),
         }
         self.bump(ctx, out);
-        self.others_follow |= beat.leader.is_some() && E::LIFE == Life::PerRound;
-        self.start_when_complete(ctx, out);
-        if beat.ask {
-            self.send_beat(ctx, from, false, out);
-        }
         if before != (self.floor, self.leader) {
             self.pass_on(ctx, from, out);
         }
@@ -105,7 +114,8 @@ impl<E: Election> Member<E> {
             let input = if stands { Input::PeerUp(peer.id) } else { Input::PeerDown(peer.id) };
             self.drive(ctx, input, 0, out);
         }
-        if !stands && self.leader.is_some_and(|claim| claim.uid == peer) {
+        // Under quorum a leader that wants to step down still leads until it says otherwise.
+        if !stands && self.reign.is_none() && self.leader.is_some_and(|claim| claim.uid == peer) {
             self.drop_leader(ctx.view);
             self.publish(ctx, Cause::LeaderResigned, out);
             if E::LIFE == Life::PerRound {
@@ -116,7 +126,7 @@ impl<E: Election> Member<E> {
 
     pub(crate) fn send_beat(&self, ctx: &Ctx<'_>, to: usize, ask: bool, out: &mut impl Outbox<Self>) {
         if to != self.at && self.contacts.is_up(to) {
-            out.send(ctx.view.members()[to].id, Envelope::Beat(self.beat_now(ask)));
+            out.send(ctx.view.members()[to].id, Envelope::Beat(self.beat_now(ctx, ask)));
         }
     }
 
@@ -129,7 +139,7 @@ impl<E: Election> Member<E> {
 
     /// The regular heartbeat: a mesh leader asks everybody, elsewhere neighbours tell each other.
     pub(crate) fn beat_watched(&self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        let ask = ctx.view.topology() == Topology::Mesh;
+        let ask = self.contacts.links_everybody();
         for at in self.contacts.watched.iter() {
             self.send_beat(ctx, at, ask, out);
         }

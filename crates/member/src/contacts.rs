@@ -15,6 +15,8 @@ const MAX_RAISES: u8 = 4;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Contacts {
     me: usize,
+    /// Is everybody dialled and watched for, whatever links the algorithm uses?
+    everybody: bool,
     peers: Vec<Peer>,
     /// Peers whose silence would be noticed.
     pub(crate) watched: NodeSet,
@@ -40,13 +42,17 @@ pub(crate) enum Contact {
 }
 
 impl Contacts {
-    pub(crate) fn new(me: usize, members: usize) -> Self {
+    pub(crate) fn new(me: usize, members: usize, everybody: bool) -> Self {
         let fresh =
             Peer { contact: Contact::Unknown, stands: true, heard: false, suspected: false, raises: 0, life: 0 };
         let mut peers = vec![fresh; members];
         peers[me].contact = Contact::Up;
         peers[me].heard = true;
-        Contacts { me, peers, watched: NodeSet::default() }
+        Contacts { me, everybody, peers, watched: NodeSet::default() }
+    }
+
+    pub(crate) fn links_everybody(&self) -> bool {
+        self.everybody
     }
 
     pub(crate) fn get(&self, at: usize) -> &Peer {
@@ -115,7 +121,7 @@ impl Contacts {
     /// Down, and this member would notice if it came back. A ring member does not dial distant peers: what it once
     /// found out about them is worth less than what others say.
     pub(crate) fn surely_down(&self, at: usize, view: &View) -> bool {
-        self.is_down(at) && (view.topology() == Topology::Mesh || self.links(view).contains(at))
+        self.is_down(at) && self.links(view).contains(at)
     }
 
     /// The nearest connected members on both sides of a ring, the same one twice in a ring of two.
@@ -130,8 +136,11 @@ impl Contacts {
     /// not known dead (the second is the warm link for when the first dies) and the dead ones before them.
     pub(crate) fn links(&self, view: &View) -> NodeSet {
         let n = self.peers.len();
+        if self.everybody {
+            return (0..n).filter(|&at| at != self.me).collect();
+        }
         match view.topology() {
-            Topology::Mesh => (0..n).filter(|&at| at != self.me).collect(),
+            Topology::Mesh => NodeSet::default(),
             Topology::Graph => view.neighbours(self.me).iter().map(|&at| at as usize).collect(),
             Topology::Ring => {
                 let mut alive = 0;
@@ -148,15 +157,26 @@ impl Contacts {
         }
     }
 
-    /// Whose silence matters now: in a mesh the leader's, for the leader everybody's; elsewhere the neighbours', and
-    /// those a ring is still trying to reach.
-    pub(crate) fn to_watch(&self, ctx: &Ctx<'_>, leader: Option<usize>, grace: bool, stuck: Option<usize>) -> NodeSet {
+    /// Whose silence matters now: where everybody is linked the leader's, for the leader everybody's; elsewhere the
+    /// neighbours', and those a ring is still trying to reach. `source`: the leader, or who tells of it.
+    pub(crate) fn to_watch(&self, ctx: &Ctx<'_>, source: Option<usize>, grace: bool, stuck: Option<usize>) -> NodeSet {
+        if !self.everybody {
+            return self.to_watch_beside(ctx, grace, stuck);
+        }
+        match source {
+            Some(at) if at == self.me => self.connected().collect(),
+            Some(at) => Some(at).into_iter().filter(|&at| self.is_up(at)).collect(),
+            // An election under way goes from neighbour to neighbour.
+            None => self.to_watch_beside(ctx, grace, stuck),
+        }
+    }
+
+    fn to_watch_beside(&self, ctx: &Ctx<'_>, grace: bool, stuck: Option<usize>) -> NodeSet {
         match ctx.view.topology() {
-            Topology::Mesh if leader == Some(self.me) => self.connected().collect(),
-            Topology::Mesh => leader.into_iter().filter(|&at| self.is_up(at)).collect(),
+            Topology::Mesh => NodeSet::default(),
             Topology::Ring => {
                 let (left, right) = self.neighbours();
-                let links = self.links(ctx.view);
+                let links = if self.everybody { NodeSet::default() } else { self.links(ctx.view) };
                 let unknown =
                     links.iter().chain(stuck).filter(|&at| !grace && self.peers[at].contact == Contact::Unknown);
                 left.into_iter().chain(right).chain(unknown).collect()

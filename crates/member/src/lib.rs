@@ -9,6 +9,7 @@
 //! - `epochs`: how attempts and claims are numbered.
 //! - `member`: the machine itself, its timers and the epochs it reserves.
 //! - `reign`: quorum leases and fencing epochs around whatever the election says.
+//! - `quorum`: the reign inside a member; `upkeep`: the timers every step ends with.
 //! - `synchroniser`: runs synchronous algorithms; `live`: the catalog with them behind it.
 
 mod claims;
@@ -17,10 +18,12 @@ mod epochs;
 mod inner;
 mod live;
 mod member;
+mod quorum;
 pub mod reign;
 mod rounds;
 mod synchroniser;
 mod types;
+mod upkeep;
 
 pub use live::{MemberVisitor, dispatch};
 pub use member::Member;

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use algorithms::{
-    Ctx, Election, Epoch, Incarnation, Input, Life, NodeId, Outbox, Outcome, Protocol, Span, Topology, View,
+    Ctx, Election, Epoch, Incarnation, Input, Life, NodeId, Outbox, Outcome, Protocol, Safety, Span, Topology, View,
 };
 
 use crate::contacts::Contacts;
-use crate::epochs::{attempt_after, attempt_from};
+use crate::epochs::{attempt_after, attempt_from, attempt_of};
 use crate::inner::Inner;
+use crate::reign::{Holder, Order, Reign};
 use crate::types::{Beat, Cause, Claim, Command, Envelope, Event, NodeSet, Record, Role, Round, Standing, Timer};
 
 /// Attempts are reserved on disk this many at a time, so that no election waits for the disk.
@@ -23,14 +24,14 @@ const ABSTAIN: Duration = Duration::from_secs(10);
 #[allow(clippy::struct_excessive_bools)] // independent facts, each with its own timer or rule
 pub struct Member<E: Election> {
     pub(crate) at: usize,
-    incarnation: Incarnation,
+    pub(crate) incarnation: Incarnation,
     pub(crate) contacts: Contacts,
     /// Follows no claim below this attempt; also what is reported while nobody leads.
     pub(crate) floor: Epoch,
     /// The largest number seen; the next round goes above it.
     highest: Epoch,
     /// Everything below is reserved on disk.
-    ceiling: Epoch,
+    pub(crate) ceiling: Epoch,
     storing: bool,
     pub(crate) leader: Option<Claim>,
     pub(crate) announced: Standing,
@@ -40,7 +41,20 @@ pub struct Member<E: Election> {
     pub(crate) grace: bool,
     /// Somebody follows a leader that this member cannot follow yet.
     pub(crate) others_follow: bool,
-    pub(crate) stands: bool,
+    /// Stepped down and leaves the field to others for a while.
+    pub(crate) abstains: bool,
+    /// What the others were last told of whether this member stands.
+    pub(crate) stood: bool,
+    /// Who may claim, under `safety = "quorum"`.
+    pub(crate) reign: Option<Reign>,
+    /// Under quorum: who told of the leader; it itself, unless there is no connection to it.
+    pub(crate) source: Option<usize>,
+    /// Under quorum: the largest epoch followed.
+    pub(crate) followed: Epoch,
+    /// The round's winner, until it reigns.
+    pub(crate) winner: Option<usize>,
+    /// Winners that never came to reign: left out for a while.
+    pub(crate) passed_over: NodeSet,
     /// The round in hand and its participants; a continuous machine has none.
     pub(crate) round: Option<Round>,
     pub(crate) set: NodeSet,
@@ -51,10 +65,10 @@ pub struct Member<E: Election> {
     pub(crate) settled: bool,
     /// The participant this round cannot get past, because there is no connection to it.
     pub(crate) stuck: Option<usize>,
-    watchdog: bool,
-    backoff: u32,
-    preempting: bool,
-    beating: bool,
+    pub(crate) watchdog: bool,
+    pub(crate) backoff: u32,
+    pub(crate) preempting: bool,
+    pub(crate) beating: bool,
     algorithm_messages: u64,
 }
 
@@ -69,13 +83,14 @@ impl<E: Election> Protocol for Member<E> {
     fn start(ctx: &Ctx<'_>, stored: Option<Record>, out: &mut impl Outbox<Self>) -> Self {
         let at = ctx.view.position(ctx.me.id).expect("a member is in its own list");
         let stored = stored.unwrap_or_default();
+        let quorum = ctx.settings.safety == Safety::Quorum;
         let set: NodeSet = (0..ctx.view.len()).collect();
         let first = attempt_from(stored.ceiling, ctx.view);
         let standing = Standing { role: Role::Candidate, leader: None, epoch: first };
         let mut member = Member {
             at,
             incarnation: Incarnation { counter: stored.incarnation.counter + 1, nonce: ctx.dice },
-            contacts: Contacts::new(at, ctx.view.len()),
+            contacts: Contacts::new(at, ctx.view.len(), quorum || ctx.view.topology() == Topology::Mesh),
             floor: first,
             highest: first,
             ceiling: Epoch(first.0 + reserve(ctx)),
@@ -85,7 +100,13 @@ impl<E: Election> Protocol for Member<E> {
             started: false,
             grace: true,
             others_follow: false,
-            stands: true,
+            abstains: false,
+            stood: true,
+            reign: None,
+            source: None,
+            followed: stored.followed.max(stored.vote.map_or(Epoch(0), |vote| vote.epoch)),
+            winner: None,
+            passed_over: NodeSet::default(),
             round: None,
             set,
             view: ctx.view.clone(),
@@ -99,8 +120,14 @@ impl<E: Election> Protocol for Member<E> {
             beating: false,
             algorithm_messages: 0,
         };
-        out.persist(member.record());
-        out.announce(Event::Became { now: standing, cause: Cause::Started });
+        if quorum {
+            member.found_reign(ctx, &stored, out);
+        } else {
+            out.persist(member.record());
+        }
+        member.announced.epoch = member.epoch_without_leader();
+        member.announced.role = member.role(ctx);
+        out.announce(Event::Became { now: member.announced, cause: Cause::Started });
         out.set_timer(Timer::Grace, Span::exactly(ctx.settings.timing.start_grace));
         member.start_when_complete(ctx, out);
         member.settle(ctx, out);
@@ -115,12 +142,20 @@ impl<E: Election> Protocol for Member<E> {
             Input::PeerDown(peer) => {
                 let known = ctx.view.position(peer);
                 if let Some(at) = known.filter(|&at| !self.grace || self.contacts.is_up(at)) {
+                    self.govern(ctx, Input::PeerDown(peer), out);
                     self.contacts.down(at);
                     self.lost(ctx, at, out);
                 }
             }
+            Input::Command(Command::Elect) if self.reign.is_some() && self.leader.is_some() => {
+                self.order(ctx, Order::Claim, out);
+            }
             Input::Command(Command::Elect) => self.open(ctx, out),
+            Input::Command(Command::StepDown) if self.reign.is_some() => self.abdicate(ctx, out),
             Input::Command(Command::StepDown) => self.step_down(ctx, out),
+            Input::Command(Command::Transfer(to)) => self.order(ctx, Order::Transfer(to), out),
+            Input::Command(Command::Closed(id, life)) => self.order(ctx, Order::Closed(Holder { id, life }), out),
+            Input::Command(Command::Attached(attached)) => self.order(ctx, Order::Attached(attached), out),
             Input::Stored(record) => {
                 self.ceiling = self.ceiling.max(record.ceiling);
                 self.storing = false;
@@ -158,8 +193,9 @@ impl<E: Election> Member<E> {
         self.leader.is_some_and(|claim| claim.uid == ctx.me)
     }
 
-    fn record(&self) -> Record {
-        Record { incarnation: self.incarnation, ceiling: self.ceiling, grant: None }
+    pub(crate) fn record(&self) -> Record {
+        let vote = self.reign.as_ref().and_then(|reign| reign.tenure().vote);
+        Record { incarnation: self.incarnation, ceiling: self.ceiling, followed: self.followed, vote }
     }
 
     fn message(
@@ -181,8 +217,9 @@ impl<E: Election> Member<E> {
                 }
             }
             Envelope::Join { round, view } => self.join(ctx, at, round, view, out),
+            Envelope::Reign(message) => self.govern(ctx, Input::Message { from, message }, out),
             Envelope::Plain { link, hops, message } => {
-                if self.stands && self.contacts.get(at).stands {
+                if self.stands(ctx) && self.contacts.get(at).stands && !self.passed_over.contains(at) {
                     self.deliver(ctx, at, link, hops, message, out);
                 }
             }
@@ -198,6 +235,7 @@ impl<E: Election> Member<E> {
             Timer::Silence(peer) => {
                 let Some(at) = ctx.view.position(peer).filter(|&at| self.contacts.watched.contains(at)) else { return };
                 let was_up = self.contacts.is_up(at);
+                self.govern(ctx, Input::PeerDown(peer), out);
                 self.contacts.suspect(at);
                 if was_up {
                     out.announce(Event::Suspects(peer));
@@ -207,6 +245,7 @@ impl<E: Election> Member<E> {
             Timer::Watchdog => {
                 self.watchdog = false;
                 self.backoff = (self.backoff + 1).min(4);
+                self.pass_over(ctx, out);
                 self.settled = true;
                 if self.leader.is_none() {
                     self.open(ctx, out);
@@ -220,14 +259,16 @@ impl<E: Election> Member<E> {
             }
             Timer::Preempt => {
                 self.preempting = false;
-                if self.wants_to_preempt(ctx) {
+                if self.wants_to_preempt(ctx) && self.reign.is_some() {
+                    self.order(ctx, Order::Claim, out);
+                } else if self.wants_to_preempt(ctx) {
                     self.open(ctx, out);
                 }
             }
-            Timer::Abstain => {
-                self.stands = true;
-                self.tell_all(ctx, out);
-            }
+            Timer::Abstain => self.abstains = false,
+            Timer::Handover => self.order(ctx, Order::StepDown, out),
+            Timer::Forgive => self.forgive(ctx, out),
+            Timer::Reign(clock) => self.govern(ctx, Input::Timer(clock), out),
             Timer::Inner(inner) => {
                 self.inner_timers.remove(&inner);
                 self.drive(ctx, Input::Timer(inner), 0, out);
@@ -240,6 +281,7 @@ impl<E: Election> Member<E> {
         self.contacts.up(at);
         self.backoff = 0;
         self.send_beat(ctx, at, false, out);
+        self.govern(ctx, Input::PeerUp(peer), out);
         if E::LIFE == Life::Continuous {
             self.drive(ctx, Input::PeerUp(peer), 0, out);
         }
@@ -254,13 +296,15 @@ impl<E: Election> Member<E> {
         if E::LIFE == Life::Continuous {
             self.drive(ctx, Input::PeerDown(peer.id), 0, out);
         }
-        let led = self.leader.is_some_and(|claim| claim.uid == peer);
+        let told = self.source == Some(at) && !self.leads(ctx);
+        let led = self.leader.is_some_and(|claim| claim.uid == peer) || told;
         if led {
             self.drop_leader(ctx.view);
             self.publish(ctx, Cause::LeaderLost, out);
         }
         let needed = !self.settled && self.set.contains(at);
-        if self.started && E::LIFE == Life::PerRound && (led || needed || self.stuck == Some(at)) {
+        let reopens = E::LIFE == Life::PerRound || (led && self.reign.is_some());
+        if self.started && reopens && (led || needed || self.stuck == Some(at)) {
             self.open(ctx, out);
         }
     }
@@ -273,7 +317,8 @@ impl<E: Election> Member<E> {
         }
         let n = ctx.view.len();
         let complete = match ctx.view.topology() {
-            Topology::Mesh => self.contacts.all_heard(0..n),
+            _ if self.contacts.links_everybody() => self.contacts.all_heard(0..n),
+            Topology::Mesh => false,
             Topology::Ring => self.contacts.all_heard([(self.at + 1) % n, (self.at + n - 1) % n].into_iter()),
             Topology::Graph => self.contacts.all_heard(ctx.view.neighbours(self.at).iter().map(|&at| at as usize)),
         };
@@ -293,18 +338,17 @@ impl<E: Election> Member<E> {
         if !self.leads(ctx) {
             return;
         }
-        self.stands = false;
+        self.abstains = true;
         self.settled = true;
         self.drop_leader(ctx.view);
         self.restart_machine(ctx, out);
         self.publish(ctx, Cause::SteppedDown, out);
-        self.tell_all(ctx, out);
         out.set_timer(Timer::Abstain, Span::exactly(ABSTAIN));
     }
 
     /// Another leads now: the ten seconds of a member that stepped down begin.
     pub(crate) fn abstain_from_now(&self, out: &mut impl Outbox<Self>) {
-        if !self.stands {
+        if self.abstains {
             out.set_timer(Timer::Abstain, Span::exactly(ABSTAIN));
         }
     }
@@ -339,90 +383,40 @@ impl<E: Election> Member<E> {
 
     /// What was said of a lost leader is not believed again: somebody who has not noticed yet may still repeat it.
     pub(crate) fn drop_leader(&mut self, view: &View) {
-        if let Some(claim) = self.leader.take() {
+        self.source = None;
+        if let Some(claim) = self.leader.take().filter(|_| self.reign.is_none()) {
             self.floor = self.floor.max(attempt_after(claim.epoch, view));
         }
     }
 
+    fn role(&self, ctx: &Ctx<'_>) -> Role {
+        match self.leader {
+            Some(claim) if claim.uid == ctx.me => Role::Leader,
+            _ if !ctx.settings.votes(ctx.me.id) => Role::Learner,
+            _ if !ctx.settings.may_lead(ctx.me.id) => Role::Witness,
+            Some(_) => Role::Follower,
+            None => Role::Candidate,
+        }
+    }
+
+    fn epoch_without_leader(&self) -> Epoch {
+        if self.reign.is_some() { self.followed } else { self.floor }
+    }
+
+    /// May this member be elected?
+    pub(crate) fn stands(&self, ctx: &Ctx<'_>) -> bool {
+        let electable = self.reign.as_ref().is_none_or(|reign| reign.electable(ctx));
+        electable && !self.abstains && ctx.settings.may_lead(ctx.me.id)
+    }
+
     /// Announces the standing if it changed.
     pub(crate) fn publish(&mut self, ctx: &Ctx<'_>, cause: Cause, out: &mut impl Outbox<Self>) {
-        let now = match self.leader {
-            None => Standing { role: Role::Candidate, leader: None, epoch: self.floor },
-            Some(claim) => Standing {
-                role: if claim.uid == ctx.me { Role::Leader } else { Role::Follower },
-                leader: Some(claim.uid.id),
-                epoch: claim.epoch,
-            },
-        };
+        let epoch = self.leader.map_or_else(|| self.epoch_without_leader(), |claim| claim.epoch);
+        let now = Standing { role: self.role(ctx), leader: self.leader.map(|claim| claim.uid.id), epoch };
         if now != self.announced {
             self.announced = now;
             out.announce(Event::Became { now, cause });
         }
-    }
-
-    /// Brings the standing timers in line with the state; runs at the end of every step.
-    fn settle(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        self.watch(ctx, out);
-        if E::LIFE == Life::PerRound && self.settled && self.leader.is_some() {
-            // The result may have come by a heartbeat: the machine must not go on waiting, and asking, for it.
-            self.cancel_inner_timers(out);
-        }
-        let beats = match ctx.view.topology() {
-            Topology::Mesh => self.leads(ctx),
-            Topology::Ring | Topology::Graph => true,
-        };
-        if beats != self.beating {
-            self.beating = beats;
-            if beats {
-                out.set_timer(Timer::Beat, Span::exactly(ctx.settings.timing.heartbeat));
-            } else {
-                out.cancel_timer(Timer::Beat);
-            }
-        }
-        let watchdog = self.started && self.stands && (self.leader.is_none() || !self.settled);
-        if watchdog != self.watchdog {
-            self.watchdog = watchdog;
-            if watchdog {
-                out.set_timer(Timer::Watchdog, Span::jittered(watchdog_base(ctx) * (1 << self.backoff)));
-            } else {
-                self.backoff = 0;
-                out.cancel_timer(Timer::Watchdog);
-            }
-        }
-        let preempt = self.wants_to_preempt(ctx);
-        if preempt != self.preempting {
-            self.preempting = preempt;
-            if preempt {
-                out.set_timer(Timer::Preempt, Span::jittered(ctx.settings.preempt_after));
-            } else {
-                out.cancel_timer(Timer::Preempt);
-            }
-        }
-    }
-
-    fn wants_to_preempt(&self, ctx: &Ctx<'_>) -> bool {
-        let better = self.leader.is_some_and(|claim| ctx.beats(ctx.me, claim.uid));
-        ctx.settings.preempt && !E::ANONYMOUS && self.stands && better && self.settled
-    }
-
-    fn watch(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        let leader = self.leader.and_then(|claim| ctx.view.position(claim.uid.id));
-        let wanted = self.contacts.to_watch(ctx, leader, self.grace, self.stuck);
-        if wanted == self.contacts.watched {
-            return;
-        }
-        for at in 0..ctx.view.len() {
-            let peer = ctx.view.members()[at].id;
-            match (self.contacts.watched.contains(at), wanted.contains(at)) {
-                (false, true) => {
-                    let patience = self.contacts.patience(at, ctx.settings.timing.suspect_after);
-                    out.set_timer(Timer::Silence(peer), patience);
-                }
-                (true, false) => out.cancel_timer(Timer::Silence(peer)),
-                _ => {}
-            }
-        }
-        self.contacts.watched = wanted;
     }
 
     /// Feeds the textbook machine and acts on what it announced.
@@ -458,14 +452,15 @@ impl<E: Election> Member<E> {
         self.machine = E::start(&Ctx { view: &self.view, ..*ctx }, None, &mut Silent);
     }
 
-    fn cancel_inner_timers(&mut self, out: &mut impl Outbox<Self>) {
+    pub(crate) fn cancel_inner_timers(&mut self, out: &mut impl Outbox<Self>) {
         for timer in std::mem::take(&mut self.inner_timers) {
             out.cancel_timer(Timer::Inner(timer));
         }
     }
 
-    pub(crate) fn beat_now(&self, ask: bool) -> Beat {
-        Beat { floor: self.floor, leader: self.leader, stands: self.stands, ask, life: self.incarnation.counter }
+    pub(crate) fn beat_now(&self, ctx: &Ctx<'_>, ask: bool) -> Beat {
+        let floor = if self.reign.is_some() { attempt_of(self.highest, ctx.view) } else { self.floor };
+        Beat { floor, leader: self.leader, stands: self.stands(ctx), ask, life: self.incarnation.counter }
     }
 
     pub(crate) fn life(&self) -> u64 {
@@ -476,13 +471,6 @@ impl<E: Election> Member<E> {
 /// Half a reservation is left when the next one is asked for.
 fn reserve(ctx: &Ctx<'_>) -> u64 {
     RESERVE * ctx.view.len() as u64
-}
-
-/// Longer than any election takes without failures.
-fn watchdog_base(ctx: &Ctx<'_>) -> Duration {
-    let timing = &ctx.settings.timing;
-    let hops = Duration::from_millis(5) * ctx.view.len() as u32;
-    timing.answer_timeout + timing.coordinator_timeout + timing.suspect_after + hops
 }
 
 /// Machines have no effects at their start: there is nobody to tell yet.

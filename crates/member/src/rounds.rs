@@ -4,7 +4,7 @@
 //! dropped; a newer one starts a fresh machine at every member it reaches. So the algorithm never meets a failure
 //! inside its election: the round with the failure is simply replaced by the next one.
 
-use algorithms::{Campaign, Ctx, Election, Input, Life, Link, Outbox, Outcome, Topology};
+use algorithms::{Campaign, Ctx, Election, Input, Life, Link, Outbox, Outcome};
 
 use crate::contacts::Contact;
 use crate::epochs::epoch_of;
@@ -14,7 +14,7 @@ use crate::types::{Cause, Claim, Envelope, NodeSet, Round};
 impl<E: Election> Member<E> {
     /// Starts an election: the leader is gone, somebody was lost on the way, or this member wants to take over.
     pub(crate) fn open(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if !self.stands {
+        if !self.stands(ctx) || (self.reign.is_some() && self.leader.is_some()) {
             return;
         }
         self.started = true;
@@ -40,7 +40,7 @@ impl<E: Election> Member<E> {
         (0..ctx.view.len())
             .filter(|&at| {
                 let peer = self.contacts.get(at);
-                at == self.at || (peer.stands && (self.contacts.is_up(at) || self.believed(ctx, at)))
+                at == self.at || (peer.stands && !self.passed_over.contains(at) && (self.contacts.is_up(at) || self.believed(ctx, at)))
             })
             .collect()
     }
@@ -48,7 +48,7 @@ impl<E: Election> Member<E> {
     /// Not connected, but on a ring that says little.
     fn believed(&self, ctx: &Ctx<'_>, at: usize) -> bool {
         let leads = self.leader.is_some_and(|claim| claim.uid == ctx.view.members()[at]);
-        ctx.view.topology() != Topology::Mesh && (self.set.contains(at) || leads) && !self.contacts.is_down(at)
+        !self.contacts.links_everybody() && (self.set.contains(at) || leads) && !self.contacts.is_down(at)
     }
 
     /// Is the neighbour this round is stuck at one that was never reached, nor given up?
@@ -62,6 +62,11 @@ impl<E: Election> Member<E> {
         self.set = set;
         self.view = ctx.view.subset(|at| set.contains(at));
         self.restart_machine(ctx, out);
+        self.winner = None;
+        if self.reign.is_some() {
+            self.settled = false;
+            return;
+        }
         self.settled = self.leader.is_some_and(|claim| claim.epoch >= round.attempt);
         let left_out = self.leader.is_some_and(|claim| !self.view.contains(claim.uid.id));
         if left_out && !self.settled {
@@ -88,8 +93,9 @@ impl<E: Election> Member<E> {
             out.send(ctx.view.members()[from].id, Envelope::Join { round: mine, view: self.set });
             return false;
         }
-        if !self.stands || round.attempt < self.floor || self.round.is_some_and(|mine| round < mine) {
-            // The sender does not know that it is too late, or that I do not stand.
+        let reigned = self.reign.is_some() && self.leader.is_some();
+        if !self.stands(ctx) || reigned || round.attempt < self.floor || self.round.is_some_and(|mine| round < mine) {
+            // The sender does not know that it is too late, that somebody reigns, or that I do not stand.
             self.send_beat(ctx, from, false, out);
             return false;
         }
@@ -142,6 +148,9 @@ impl<E: Election> Member<E> {
 
     /// The machine announced something.
     pub(crate) fn outcome(&mut self, ctx: &Ctx<'_>, outcome: Outcome, out: &mut impl Outbox<Self>) {
+        if self.reign.is_some() {
+            return self.proposal(ctx, outcome, out);
+        }
         let attempt = self.round.map_or_else(|| self.next_attempt(ctx.view), |round| round.attempt);
         let claim_of = |uid| Claim { epoch: epoch_of(ctx, attempt, uid), uid };
         match outcome {

@@ -3,6 +3,8 @@
 use algorithms::{Epoch, Incarnation, Kind, Message, NodeId, Uid};
 use serde::{Deserialize, Serialize};
 
+use crate::reign::{self, Slot, Vote};
+
 /// A set of configured members, by their position in the member list. A cluster has at most 256.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct NodeSet([u64; 4]);
@@ -62,10 +64,10 @@ pub struct Claim {
 /// A heartbeat. It tells whom its sender follows, so that nobody stays ignorant for long.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Beat {
-    /// The sender follows no claim below this attempt.
+    /// The sender follows no claim below this attempt; under quorum, the largest attempt it has seen.
     pub floor: Epoch,
     pub leader: Option<Claim>,
-    /// May the sender be elected? False after it stepped down.
+    /// May the sender be elected? False after it stepped down, and for a voter that has not settled yet.
     pub stands: bool,
     /// Wants a beat back.
     pub ask: bool,
@@ -96,16 +98,24 @@ pub enum Envelope<L, M> {
         hops: u16,
         message: M,
     },
+    /// Between candidates, leader and voters of a quorum reign.
+    Reign(reign::Msg),
 }
 
 impl<L: algorithms::Link, M: Message> Message for Envelope<L, M> {
-    const KINDS: &'static [Kind] = &[Kind::election("beat"), Kind::election("join"), Kind::election("algorithm")];
+    const KINDS: &'static [Kind] = &[
+        Kind::election("beat"),
+        Kind::election("join"),
+        Kind::election("algorithm"),
+        Kind::election("reign"),
+    ];
 
     fn kind(&self) -> usize {
         match self {
             Envelope::Beat(_) => 0,
             Envelope::Join { .. } => 1,
             Envelope::Round { .. } | Envelope::Plain { .. } => 2,
+            Envelope::Reign(_) => 3,
         }
     }
 }
@@ -124,6 +134,11 @@ pub enum Timer<T> {
     Preempt,
     /// A member that stepped down may stand again.
     Abstain,
+    /// A leader that wants to step down has waited long enough for its successor.
+    Handover,
+    /// Winners that never came to reign may stand again.
+    Forgive,
+    Reign(reign::Clock),
     Inner(T),
 }
 
@@ -133,6 +148,12 @@ pub enum Command {
     Elect,
     /// Resign; not to stand until another leads, then for a while.
     StepDown,
+    /// Hand over to this member.
+    Transfer(NodeId),
+    /// The far side closed the connection of this life of this member.
+    Closed(NodeId, Incarnation),
+    /// Does a child or hook act on this member's leadership?
+    Attached(bool),
 }
 
 /// Everything a member keeps on disk.
@@ -141,8 +162,10 @@ pub struct Record {
     pub incarnation: Incarnation,
     /// Every epoch below this one may have been used; a restart begins here.
     pub ceiling: Epoch,
-    /// The epoch granted to a holder in a quorum reign, and the holder.
-    pub grant: Option<(Epoch, NodeId, Incarnation)>,
+    /// The largest epoch of a quorum reign that was followed.
+    pub followed: Epoch,
+    /// What was granted in a quorum reign; `None` if that is not known.
+    pub vote: Option<Vote>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -198,6 +221,10 @@ pub enum Cause {
     Bumped,
     /// The algorithm halted to reorganise.
     Halted,
+    /// The lease ended without a majority for the next one.
+    LeaseEnded,
+    /// Handed over to another member.
+    HandedOver,
 }
 
 impl Cause {
@@ -212,6 +239,8 @@ impl Cause {
             Cause::SteppedDown => "stepped-down",
             Cause::Bumped => "bumped",
             Cause::Halted => "halted",
+            Cause::LeaseEnded => "lease-ended",
+            Cause::HandedOver => "handed-over",
         }
     }
 }
@@ -225,4 +254,16 @@ pub enum Event {
     },
     /// Drop the connection to this peer and dial it anew.
     Suspects(NodeId),
+    /// This member may claim to lead until this lease timer is due, and not a moment longer.
+    Lease(Slot),
+    /// Promised this epoch to that member.
+    Granted {
+        epoch: Epoch,
+        holder: NodeId,
+    },
+    /// That promise is over.
+    PromiseEnded {
+        epoch: Epoch,
+        holder: NodeId,
+    },
 }

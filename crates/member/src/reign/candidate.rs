@@ -42,7 +42,7 @@ impl Reign {
         }
         match self.check.take().and_then(|check| check.after) {
             Some(leader) => out.send(leader.holder.id, Msg::Ready { epoch: leader.epoch }),
-            None if self.lead.is_none() && self.bid.is_none() => {
+            None if self.wants && self.lead.is_none() && self.bid.is_none() => {
                 let epoch = self.epoch.max(self.seen).next();
                 self.open(ctx, epoch, None, out);
             }

@@ -215,7 +215,10 @@ impl Reign {
                 self.ask(ctx, out);
             }
             Order::Want => {}
-            Order::Yield => self.wants = false,
+            Order::Yield => {
+                self.wants = false;
+                self.target = self.target.filter(|_| self.lead.is_some());
+            }
             Order::StepDown => self.step_down(ctx, out),
             Order::Transfer(to) => self.transfer(ctx, to, out),
             Order::Claim => self.claim(ctx, out),
