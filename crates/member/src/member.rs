@@ -175,6 +175,11 @@ impl<E: Election> Member<E> {
         self.announced
     }
 
+    /// Who may claim, under quorum safety.
+    pub fn reign(&self) -> Option<&Reign> {
+        self.reign.as_ref()
+    }
+
     pub fn machine(&self) -> &E {
         &self.machine
     }

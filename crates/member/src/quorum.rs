@@ -223,8 +223,8 @@ impl<E: Election, O: Outbox<Member<E>>> Outbox<Reign> for Throne<'_, E, O> {
             }
             Fact::Extended { until } => self.out.announce(Event::Lease(until)),
             Fact::Lost => self.became(None, self.cause),
-            Fact::Granted { epoch, holder } => self.out.announce(Event::Granted { epoch, holder: holder.id }),
-            Fact::PromiseEnded { epoch, holder } => self.out.announce(Event::PromiseEnded { epoch, holder: holder.id }),
+            Fact::Granted { epoch, holder } => self.out.announce(Event::Granted { epoch, holder }),
+            Fact::PromiseEnded { epoch, holder } => self.out.announce(Event::PromiseEnded { epoch, holder }),
         }
     }
 }

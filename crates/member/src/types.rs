@@ -3,7 +3,7 @@
 use algorithms::{Epoch, Incarnation, Kind, Message, NodeId, Uid};
 use serde::{Deserialize, Serialize};
 
-use crate::reign::{self, Slot, Vote};
+use crate::reign::{self, Holder, Slot, Vote};
 
 /// A set of configured members, by their position in the member list. A cluster has at most 256.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
@@ -259,11 +259,11 @@ pub enum Event {
     /// Promised this epoch to that member.
     Granted {
         epoch: Epoch,
-        holder: NodeId,
+        holder: Holder,
     },
     /// That promise is over.
     PromiseEnded {
         epoch: Epoch,
-        holder: NodeId,
+        holder: Holder,
     },
 }

@@ -42,7 +42,8 @@ impl Reign {
         }
         match self.check.take().and_then(|check| check.after) {
             Some(leader) => out.send(leader.holder.id, Msg::Ready { epoch: leader.epoch }),
-            None if self.wants && self.lead.is_none() && self.bid.is_none() => {
+            // It may have promised itself to another since it asked.
+            None if self.wants && self.lead.is_none() && self.bid.is_none() && self.would_grant(self.me, None) => {
                 let epoch = self.epoch.max(self.seen).next();
                 self.open(ctx, epoch, None, out);
             }
@@ -104,6 +105,7 @@ impl Reign {
 
     pub(super) fn refuse(&mut self, ctx: &Ctx<'_>, from: usize, epoch: Epoch, k: u64, out: &mut impl Outbox<Self>) {
         self.saw(epoch);
+        self.outvoted |= self.lead.is_some_and(|lead| epoch >= lead);
         let Some(bid) = self.bid.as_mut().filter(|bid| bid.k == k) else { return };
         bid.refusals.insert(from);
         if is_majority(ctx, &bid.refusals) && self.lead.is_none() {

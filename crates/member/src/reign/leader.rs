@@ -18,6 +18,7 @@ impl Reign {
         self.won = bid.k;
         self.supporters = bid.acks;
         self.lead = Some(bid.epoch);
+        self.outvoted &= extended;
         out.announce(match extended {
             true => Fact::Extended { until: bid.slot },
             false => Fact::Leading { epoch: bid.epoch, until: bid.slot },
@@ -33,7 +34,7 @@ impl Reign {
             // Counts from its first sending, so saying it again is safe.
             return self.send_bid(ctx, out);
         }
-        if self.seen.max(self.epoch) > lead {
+        if self.outvoted || self.seen.max(self.epoch) > lead {
             // A voter is ahead and would refuse for ever: move past it, still leading until that is granted.
             self.open(ctx, self.seen.max(self.epoch).next(), None, out);
             return out.cancel_timer(Clock::Retry);
@@ -55,6 +56,7 @@ impl Reign {
 
     pub(super) fn lose(&mut self, out: &mut impl Outbox<Self>) {
         if self.lead.take().is_some() {
+            self.outvoted = false;
             out.cancel_timer(Clock::Renew);
             out.cancel_timer(Clock::Lease(self.slot));
             out.announce(Fact::Lost);

@@ -50,6 +50,8 @@ pub struct Reign {
     /// The election chose this member.
     wants: bool,
     lead: Option<Epoch>,
+    /// A voter has this epoch on record for another, or for nobody: only a later one gets its promise.
+    outvoted: bool,
     /// The timer of the lease in hand, and the attempt that won it.
     slot: Slot,
     won: u64,
@@ -114,6 +116,7 @@ impl Protocol for Reign {
             seen: Epoch(0),
             wants: false,
             lead: None,
+            outvoted: false,
             slot: Slot::A,
             won: 0,
             supporters: NodeSet::default(),
@@ -145,8 +148,9 @@ impl Protocol for Reign {
 }
 
 impl Reign {
-    pub fn life(&self) -> Incarnation {
-        self.me.life
+    /// This life of this member.
+    pub fn holder(&self) -> Holder {
+        self.me
     }
 
     /// May it be a candidate now?

@@ -2,6 +2,7 @@
 
 use algorithms::{Ctx, Input};
 use member::Command;
+use member::reign::Reign;
 
 use super::network::{ConnId, Parcel, Transit};
 use super::plan::{Action, MS, US};
@@ -39,6 +40,7 @@ impl<S: Subject> World<'_, S> {
             }
             Action::Elect(node) => self.command(node, Command::Elect),
             Action::StepDown(node) => self.command(node, Command::StepDown),
+            Action::Wipe(node) => self.wipe(node),
             Action::Heal => self.heal(),
             Action::Agreed => self.judge_agreement(),
         }
@@ -81,7 +83,7 @@ impl<S: Subject> World<'_, S> {
         let process = &mut self.processes[node];
         process.boot += 1;
         let stored = process.disk.record.clone();
-        process.machine = Some(S::start(&ctx, stored, &mut Effects(&mut process.effects)));
+        process.machine = Some(S::start(&ctx, stored, &mut Effects(&mut process.effects, &mut process.timers)));
         self.after_step(node);
     }
 
@@ -104,6 +106,21 @@ impl<S: Subject> World<'_, S> {
         self.forget_deferred(node);
     }
 
+    /// The disk is lost too. Only ever a minority's, and only where everybody else has written down what it granted.
+    fn wipe(&mut self, node: usize) {
+        let others = (0..self.processes.len()).filter(|&other| other != node);
+        let known = |at: usize| self.processes[at].disk.record.as_ref().and_then(S::vote).is_some();
+        let minority = (self.processes.len() - 1) / 2;
+        self.wiped.insert(node);
+        if self.wiped.len() > minority || !others.into_iter().all(known) {
+            self.wiped.remove(node);
+            return;
+        }
+        self.kill(node);
+        self.processes[node].disk.record = None;
+        self.court.wiped(node);
+    }
+
     /// Closes the own end: the peer is told, the closer knows.
     pub(super) fn hang_up(&mut self, node: usize, peer: usize) {
         if let Some(conn) = self.network.close(node, peer) {
@@ -123,6 +140,9 @@ impl<S: Subject> World<'_, S> {
             Transit::Fin => {
                 self.network.close(to, from);
                 self.dirty = true;
+                if let Some(holder) = self.processes[to].lives[from].take() {
+                    self.input(to, Input::Command(Command::Closed(holder.id, holder.life)));
+                }
                 self.input(to, Input::PeerDown(peer));
             }
         }
@@ -179,9 +199,11 @@ impl<S: Subject> World<'_, S> {
             return self.schedule(self.now + after, What::Unreachable { node, boot, peer });
         }
         let (conn, here, there) = self.network.connect(self.now, node, peer, &mut self.rng);
-        self.schedule(here, What::Up { node, boot, peer, conn });
+        let life = |at: usize| self.processes[at].machine.as_ref().and_then(S::reign).map(Reign::holder);
+        let (mine, theirs) = (life(node), life(peer));
+        self.schedule(here, What::Up { node, boot, peer, conn, life: theirs });
         let peer_boot = self.processes[peer].boot;
-        self.schedule(there, What::Up { node: peer, boot: peer_boot, peer: node, conn });
+        self.schedule(there, What::Up { node: peer, boot: peer_boot, peer: node, conn, life: mine });
     }
 
     pub(super) fn unreachable(&mut self, node: usize, peer: usize) {

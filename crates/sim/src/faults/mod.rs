@@ -16,7 +16,7 @@ mod world;
 use std::time::Duration;
 
 use algorithms::catalog::Row;
-use algorithms::{Election, Safety, Settings, Timing, Uid, View};
+use algorithms::{Election, OnClose, Safety, Settings, Timing, Uid, View};
 use member::{Member, MemberVisitor};
 
 pub use invariants::Announced;
@@ -38,19 +38,24 @@ const KEEPS: Duration = Duration::from_secs(3);
 /// How long a member that stepped down does not stand.
 const ABSTAINS: Duration = Duration::from_secs(10);
 
+/// How long a winner that did not come to reign is left out.
+const PASSED_OVER: Duration = Duration::from_secs(5);
+
 #[derive(Clone, PartialEq, Debug)]
 pub struct FaultOptions {
     pub safety: Safety,
     pub preempt: bool,
     /// How many members; drawn from the seed (2..7) if not said.
     pub nodes: Option<usize>,
+    /// How far clocks err, as a multiple of `max_drift`.
+    pub drift: f64,
     /// How many of the last lines a broken run shows.
     pub trace_lines: usize,
 }
 
 impl Default for FaultOptions {
     fn default() -> Self {
-        FaultOptions { safety: Safety::Classic, preempt: true, nodes: None, trace_lines: 30 }
+        FaultOptions { safety: Safety::Classic, preempt: true, nodes: None, drift: 1.0, trace_lines: 30 }
     }
 }
 
@@ -84,10 +89,14 @@ pub fn run_subject<S: Subject>(row: &'static Row, seed: u64, options: &FaultOpti
 
 fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, trace: Trace) -> FaultReport {
     let mut rng = Rng::new(seed);
-    let settings = settings(row, options);
+    let mut settings = settings(row, options);
+    let quorum = options.safety == Safety::Quorum;
+    if quorum && rng.chance(30) {
+        settings.on_close = OnClose::Immediate;
+    }
     let nodes = options.nodes.unwrap_or_else(|| rng.between(2, 7) as usize);
     let view = view(row, &settings, nodes, &mut rng);
-    let mut plan = Plan::draw(nodes, settings.timing.max_drift, &mut rng);
+    let mut plan = Plan::draw(nodes, settings.timing.max_drift * options.drift, quorum, &mut rng);
     let agreed_at = plan.heal_at + bound(&settings, &plan, nodes).as_nanos() as u64;
     plan.actions.push((agreed_at, Action::Agreed));
     let court = Court::new(row, &view, &settings, plan.calm());
@@ -132,5 +141,7 @@ fn bound(settings: &Settings, plan: &Plan, nodes: usize) -> Duration {
     let elections = timing.lease + timing.start_grace + 4 * watchdog + settings.preempt_after;
     // If everybody stepped down, nobody stands for the first while, and all but one for a second one.
     let abstains = if plan.kinds.contains(&FaultKind::Operator) { 2 * ABSTAINS } else { Duration::ZERO };
-    dials + elections * 3 / 2 + timing.suspect_after * 2 + abstains
+    // A voter settles; a winner that could not reign is left out for a while.
+    let reign = if settings.safety == Safety::Quorum { 4 * timing.lease + PASSED_OVER } else { Duration::ZERO };
+    reign + dials + elections * 3 / 2 + timing.suspect_after * 2 + abstains
 }

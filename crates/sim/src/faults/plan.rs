@@ -25,10 +25,12 @@ pub enum FaultKind {
     SlowNetwork,
     SlowDisk,
     Drift,
+    /// Restarts without its disk; under quorum only.
+    Wipe,
 }
 
 impl FaultKind {
-    pub const ALL: [FaultKind; 12] = [
+    pub const ALL: [FaultKind; 13] = [
         FaultKind::Kill,
         FaultKind::KillMidStep,
         FaultKind::Restart,
@@ -41,6 +43,7 @@ impl FaultKind {
         FaultKind::SlowNetwork,
         FaultKind::SlowDisk,
         FaultKind::Drift,
+        FaultKind::Wipe,
     ];
 
     pub fn name(self) -> &'static str {
@@ -57,6 +60,7 @@ impl FaultKind {
             FaultKind::SlowNetwork => "slow-network",
             FaultKind::SlowDisk => "slow-disk",
             FaultKind::Drift => "drift",
+            FaultKind::Wipe => "wipe",
         }
     }
 }
@@ -75,6 +79,8 @@ pub(crate) enum Action {
     Mend(usize, usize),
     Elect(usize),
     StepDown(usize),
+    /// Kills it and takes its disk away.
+    Wipe(usize),
     /// The last fault is over: everything is mended, resumed and restarted.
     Heal,
     /// Everybody must agree by now.
@@ -106,12 +112,13 @@ impl Plan {
         self.kinds.iter().all(|kind| matches!(kind, FaultKind::Kill | FaultKind::KillMidStep))
     }
 
-    pub(crate) fn draw(nodes: usize, max_drift: f64, rng: &mut Rng) -> Self {
+    pub(crate) fn draw(nodes: usize, max_drift: f64, wipes: bool, rng: &mut Rng) -> Self {
         let kinds: Vec<FaultKind> = if rng.chance(15) {
             vec![FaultKind::Kill, FaultKind::KillMidStep]
         } else {
             let share = rng.between(25, 90);
-            FaultKind::ALL.into_iter().filter(|_| rng.chance(share)).collect()
+            let possible = FaultKind::ALL.into_iter().filter(|&kind| kind != FaultKind::Wipe || wipes);
+            possible.filter(|_| rng.chance(share)).collect()
         };
         let on = |kind| kinds.contains(&kind);
         let drift = (max_drift * 1e6) as i64;
@@ -197,6 +204,10 @@ impl Drawing<'_> {
             FaultKind::Operator => {
                 let action = if self.rng.chance(50) { Action::Elect(node) } else { Action::StepDown(node) };
                 self.actions.push((at, action));
+            }
+            FaultKind::Wipe => {
+                self.actions.push((at, Action::Wipe(node)));
+                self.actions.push((at + span, Action::Start(node)));
             }
             FaultKind::SlowNetwork | FaultKind::SlowDisk | FaultKind::Drift => {}
         }

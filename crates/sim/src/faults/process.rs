@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use algorithms::{NodeId, Outbox, Span};
+use member::reign::Holder;
 use member::{NodeSet, Standing};
 
 use super::subject::Subject;
@@ -27,6 +28,10 @@ pub(crate) struct Process<S: Subject> {
     pub dialling: Vec<bool>,
     /// What it last announced; nothing while it is dead.
     pub standing: Option<Standing>,
+    /// Until when it may claim to lead.
+    pub lease_until: u64,
+    /// The life of each peer, when it was connected.
+    pub lives: Vec<Option<Holder>>,
 }
 
 /// Writes are done one after the other; a crash loses some of the last ones.
@@ -62,6 +67,8 @@ impl<S: Subject> Process<S> {
             failed: vec![0; nodes],
             dialling: vec![false; nodes],
             standing: None,
+            lease_until: 0,
+            lives: vec![None; nodes],
         }
     }
 
@@ -84,11 +91,13 @@ impl<S: Subject> Process<S> {
         self.failed.fill(0);
         self.dialling.fill(false);
         self.standing = None;
+        self.lease_until = 0;
     }
 }
 
-/// Takes a step's effects as they come; the world carries them out.
-pub(crate) struct Effects<'a, S: Subject>(pub &'a mut VecDeque<Effect<S>>);
+/// Takes a step's effects as they come; the world carries them out. A timer that is set anew or cancelled does not
+/// fire for its old setting, even while the new one waits behind a barrier.
+pub(crate) struct Effects<'a, S: Subject>(pub &'a mut VecDeque<Effect<S>>, pub &'a mut BTreeMap<S::Timer, u64>);
 
 impl<S: Subject> Outbox<S> for Effects<'_, S> {
     fn send(&mut self, to: NodeId, message: S::Message) {
@@ -100,10 +109,12 @@ impl<S: Subject> Outbox<S> for Effects<'_, S> {
     }
 
     fn set_timer(&mut self, timer: S::Timer, after: Span) {
+        self.1.remove(&timer);
         self.0.push_back(Effect::SetTimer(timer, after));
     }
 
     fn cancel_timer(&mut self, timer: S::Timer) {
+        self.1.remove(&timer);
         self.0.push_back(Effect::CancelTimer(timer));
     }
 

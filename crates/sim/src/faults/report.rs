@@ -61,6 +61,9 @@ impl FaultReport {
         if !self.options.preempt {
             command += " --no-preempt";
         }
+        if self.options.drift != 1.0 {
+            command.extend([" --drift ", &self.options.drift.to_string()]);
+        }
         if let Some(nodes) = self.options.nodes {
             command.extend([" --nodes ", &nodes.to_string()]);
         }

@@ -1,9 +1,11 @@
 //! What the court sees of the world.
 
-use algorithms::StateVector;
-use member::{Cause, NodeSet, Standing};
+use algorithms::{Epoch, StateVector};
+use member::reign::Holder;
+use member::{Cause, NodeSet, Role, Standing};
 
-use super::invariants::{Announced, Scene};
+use super::invariants::{Announced, Granted, Leader, Scene};
+use super::process::Process;
 use super::subject::Subject;
 use super::world::World;
 
@@ -49,9 +51,47 @@ impl<S: Subject> World<'_, S> {
         self.court.announced(&announced, &Scene { members, component, whole, stable_since });
     }
 
+    pub(super) fn judge_grant(&mut self, node: usize, epoch: Epoch, holder: Holder) {
+        let members = self.view.members();
+        self.court.granted(&Granted { node, epoch, holder }, members);
+    }
+
+    /// Every leader whose lease runs, and how many voters are bound to it.
+    pub(super) fn judge_reigns(&mut self) {
+        if !self.court.watches_reigns {
+            return;
+        }
+        let leads = |process: &Process<S>| {
+            let epoch = process.standing.filter(|standing| standing.role == Role::Leader)?.epoch;
+            let holder = process.machine.as_ref()?.reign()?.holder();
+            (process.lease_until > self.now).then_some((holder, epoch))
+        };
+        let leaders = self.processes.iter().enumerate().filter_map(|(node, process)| {
+            let (holder, epoch) = leads(process)?;
+            let bound = (0..self.processes.len()).filter(|&voter| voter == node || self.is_bound(voter, holder));
+            Some(Leader { node, epoch, bound: bound.count() })
+        });
+        let leaders: Vec<Leader> = leaders.collect();
+        if !leaders.is_empty() {
+            self.court.reigning(&leaders, self.view.members());
+        }
+    }
+
+    /// A dead voter will settle with what is on its disk; without one it will be blank.
+    fn is_bound(&self, voter: usize, holder: Holder) -> bool {
+        let process = &self.processes[voter];
+        match &process.machine {
+            Some(machine) => machine.reign().is_some_and(|reign| reign.binds(holder)),
+            None => {
+                let vote = process.disk.record.as_ref().and_then(S::vote);
+                vote.is_none_or(|vote| vote.holder == Some(holder))
+            }
+        }
+    }
+
     pub(super) fn judge_state(&mut self) {
         if self.court.watches_state {
-            let state = |process: &super::process::Process<S>| process.machine.as_ref().and_then(S::state_vector);
+            let state = |process: &Process<S>| process.machine.as_ref().and_then(S::state_vector);
             let states: Vec<Option<StateVector>> = self.processes.iter().map(state).collect();
             self.court.stepped(&states, self.view.members());
         }

@@ -1,7 +1,8 @@
 //! What the fault engine drives: a whole member, or a toy that stands in for one in a test.
 
 use algorithms::{Election, NodeId, Protocol, StateVector, View};
-use member::{Command, Event, Member, NodeSet};
+use member::reign::{Clock, Reign, Slot, Vote};
+use member::{Command, Event, Member, NodeSet, Record, Timer};
 
 pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event> {
     /// The published state vector, for algorithms whose correctness is stated over one.
@@ -13,6 +14,21 @@ pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event> {
     fn links(&self, view: &View) -> NodeSet {
         (0..view.len()).collect()
     }
+
+    /// Its quorum reign, if it has one.
+    fn reign(&self) -> Option<&Reign> {
+        None
+    }
+
+    /// The timer that measures this lease.
+    fn lease_timer(_: Slot) -> Option<Self::Timer> {
+        None
+    }
+
+    /// What a disk says was granted.
+    fn vote(_: &Self::Durable) -> Option<Vote> {
+        None
+    }
 }
 
 impl<E: Election> Subject for Member<E> {
@@ -22,5 +38,17 @@ impl<E: Election> Subject for Member<E> {
 
     fn links(&self, view: &View) -> NodeSet {
         Member::links(self, view)
+    }
+
+    fn reign(&self) -> Option<&Reign> {
+        Member::reign(self)
+    }
+
+    fn lease_timer(slot: Slot) -> Option<Self::Timer> {
+        Some(Timer::Reign(Clock::Lease(slot)))
+    }
+
+    fn vote(record: &Record) -> Option<Vote> {
+        record.vote
     }
 }

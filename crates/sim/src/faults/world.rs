@@ -4,7 +4,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use algorithms::{Ctx, Input, NodeId, Settings, Span, View};
-use member::{Command, Event};
+use member::reign::Holder;
+use member::{Command, Event, NodeSet};
 
 use crate::bare::queue::{Due, Mix};
 use crate::rng::Rng;
@@ -42,6 +43,8 @@ pub(crate) struct World<'a, S: Subject> {
     pub(super) dirty: bool,
     /// By node: when one of its connections last became or ceased to be undisturbed.
     pub(super) changed: Vec<u64>,
+    /// Who ever lost its disk.
+    pub(super) wiped: NodeSet,
 }
 
 /// What a run did, in numbers.
@@ -80,6 +83,7 @@ pub(super) enum What<S: Subject> {
         boot: u32,
         peer: usize,
         conn: ConnId,
+        life: Option<Holder>,
     },
     Dial {
         node: usize,
@@ -141,6 +145,7 @@ impl<'a, S: Subject> World<'a, S> {
             digest: Mix::default(),
             dirty: false,
             changed: vec![0; nodes],
+            wiped: NodeSet::default(),
         };
         for (at, action) in &plan.actions {
             world.schedule(*at, What::Plan(action.clone()));
@@ -189,7 +194,10 @@ impl<'a, S: Subject> World<'a, S> {
         match what {
             What::Plan(action) => self.act(&action),
             What::Parcel(parcel) => self.arrive(parcel),
-            What::Up { node, boot, peer, conn } => self.up(node, boot, peer, conn),
+            What::Up { node, boot, peer, conn, life } => {
+                self.processes[node].lives[peer] = life;
+                self.up(node, boot, peer, conn);
+            }
             What::Timer { node, boot, timer, due } => {
                 let process = &mut self.processes[node];
                 if process.boot == boot && process.timers.get(&timer) == Some(&due) {
@@ -232,7 +240,7 @@ impl<'a, S: Subject> World<'a, S> {
         self.trace.line(self.now, self.view, node, || format!("<- {}", brief(&input)));
         let (view, settings) = (self.view, self.settings);
         let ctx = Ctx { me: view.members()[node], view, settings, dice: self.rng.word() };
-        machine.step(&ctx, input, &mut Effects(&mut process.effects));
+        machine.step(&ctx, input, &mut Effects(&mut process.effects, &mut process.timers));
         self.after_step(node);
     }
 
@@ -240,6 +248,7 @@ impl<'a, S: Subject> World<'a, S> {
     pub(super) fn after_step(&mut self, node: usize) {
         self.carry_out(node);
         self.judge_state();
+        self.judge_reigns();
         self.plan_dials(node);
     }
 
@@ -342,6 +351,9 @@ impl<'a, S: Subject> World<'a, S> {
         match event {
             Event::Became { now, cause } => {
                 self.processes[node].standing = Some(now);
+                if now.role != member::Role::Leader {
+                    self.processes[node].lease_until = 0;
+                }
                 self.stats.reigns += u64::from(now.role == member::Role::Leader);
                 if self.now >= self.plan.heal_at {
                     self.stats.settled_after_ms = (self.now - self.plan.heal_at) / MS;
@@ -353,6 +365,13 @@ impl<'a, S: Subject> World<'a, S> {
                     self.hang_up(node, peer);
                 }
             }
+            Event::Lease(slot) => {
+                let process = &mut self.processes[node];
+                let due = S::lease_timer(slot).and_then(|timer| process.timers.get(&timer).copied());
+                process.lease_until = due.unwrap_or(0);
+            }
+            Event::Granted { epoch, holder } => self.judge_grant(node, epoch, holder),
+            Event::PromiseEnded { .. } => {}
         }
     }
 

@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// A recovered better id leaves a healthy leader alone
     #[arg(long)]
     no_preempt: bool,
+    /// How far clocks err, as a multiple of what the leases allow for; beyond 1 leases may overlap
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0)]
+    drift: f64,
     /// How many of the last lines of a broken run to show
     #[arg(long, value_name = "LINES", default_value_t = 30)]
     trace: usize,
@@ -74,10 +77,13 @@ struct Broken<'a> {
 
 pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     let nodes = args.nodes.map(|nodes| nodes as usize);
-    let options = FaultOptions { safety: args.safety, preempt: !args.no_preempt, nodes, trace_lines: args.trace };
-    if args.safety == Safety::Quorum {
-        return Err(Failure::usage("quorum reigns are not built yet").hint("ctl sim faults --safety classic"));
-    }
+    let options = FaultOptions {
+        safety: args.safety,
+        preempt: !args.no_preempt,
+        nodes,
+        drift: args.drift,
+        trace_lines: args.trace,
+    };
     let first = args.seed.unwrap_or(1);
     let alone = args.seeds.is_none() && args.seed.is_some();
     let count = args.seeds.unwrap_or(if alone { 1 } else { 100 });

@@ -9,15 +9,16 @@ use super::{Announced, Invariant, Scene};
 
 pub(crate) struct OneLeaderPerEpoch {
     claims: Vec<(u64, usize, Epoch)>,
+    classic: bool,
     /// An attempt began at most this long before somebody claims it.
     election_ns: u64,
 }
 
 impl OneLeaderPerEpoch {
-    pub(crate) fn new(timing: &Timing) -> Self {
+    pub(crate) fn new(timing: &Timing, classic: bool) -> Self {
         // A winner has heard everybody within T, T' and, if it was started over, the same again.
         let election = 2 * (timing.answer_timeout + timing.coordinator_timeout) + timing.suspect_after;
-        OneLeaderPerEpoch { claims: Vec::new(), election_ns: election.as_nanos() as u64 }
+        OneLeaderPerEpoch { claims: Vec::new(), classic, election_ns: election.as_nanos() as u64 }
     }
 
     /// Another winner of the same attempt that could have talked to everybody this one could.
@@ -25,7 +26,8 @@ impl OneLeaderPerEpoch {
         // Every attempt has one epoch for each member.
         let attempt = |epoch: Epoch| epoch.0 / scene.members.len() as u64;
         self.claims.iter().find(|(at, other, claimed)| {
-            *other != node
+            self.classic
+                && *other != node
                 && attempt(*claimed) == attempt(epoch)
                 && scene.whole
                 && scene.component.contains(*other)

@@ -19,6 +19,10 @@ impl Invariant for EpochNeverDecreases {
         "E2"
     }
 
+    fn wiped(&mut self, node: usize) {
+        self.last[node] = Epoch(0);
+    }
+
     fn announced(&mut self, announced: &Announced, scene: &Scene<'_>) -> Result<(), String> {
         let epoch = announced.standing.epoch;
         let before = std::mem::replace(&mut self.last[announced.node], epoch);

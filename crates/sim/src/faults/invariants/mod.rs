@@ -4,11 +4,15 @@ mod assertion1;
 mod e1;
 mod e11;
 mod e2;
+mod e3;
+mod e4;
+mod e5;
 mod e6;
 mod e8;
 
 use algorithms::catalog::Row;
-use algorithms::{NodeId, Settings, StateVector, Uid, View};
+use algorithms::{Epoch, NodeId, Safety, Settings, StateVector, Uid, View};
+use member::reign::Holder;
 use member::{Cause, NodeSet, Standing};
 
 /// A member told where it stands.
@@ -21,6 +25,23 @@ pub struct Announced {
     pub boot: u32,
     pub standing: Standing,
     pub cause: Cause,
+}
+
+/// A voter promised an epoch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Granted {
+    pub node: usize,
+    pub epoch: Epoch,
+    pub holder: Holder,
+}
+
+/// A leader whose lease runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leader {
+    pub node: usize,
+    pub epoch: Epoch,
+    /// Voters that can grant nobody else anything now.
+    pub bound: usize,
 }
 
 /// Who could reach whom when it was told.
@@ -51,6 +72,18 @@ pub(crate) trait Invariant {
         Ok(())
     }
 
+    fn granted(&mut self, _: &Granted, _: &[Uid]) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// After every step, while anybody's lease runs.
+    fn reigning(&mut self, _: &[Leader], _: &[Uid]) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// This node lost its disk.
+    fn wiped(&mut self, _: usize) {}
+
     /// After every step, the state vectors of the living.
     fn stepped(&mut self, _: &[Option<StateVector>], _: &[Uid]) -> Result<(), String> {
         Ok(())
@@ -68,22 +101,29 @@ pub(crate) struct Court {
     /// The name of the broken invariant and how.
     pub(crate) verdicts: Vec<(&'static str, String)>,
     pub(crate) watches_state: bool,
+    pub(crate) watches_reigns: bool,
 }
 
 impl Court {
     /// `calm`: nothing but deaths happens in this run.
     pub(crate) fn new(row: &Row, view: &View, settings: &Settings, calm: bool) -> Self {
+        let classic = settings.safety == Safety::Classic;
         let mut invariants: Vec<Box<dyn Invariant>> = vec![
-            Box::new(e1::OneLeaderPerEpoch::new(&settings.timing)),
+            Box::new(e1::OneLeaderPerEpoch::new(&settings.timing, classic)),
             Box::new(e2::EpochNeverDecreases::new(view.len())),
             Box::new(e6::NoOlderClaim::new(view.len())),
             Box::new(e8::Agreement::default()),
             Box::new(e11::TheSpecifiedLeader::new(row, settings)),
         ];
-        if calm {
+        if !classic {
+            invariants.push(Box::new(e3::OneReignAtATime));
+            invariants.push(Box::new(e4::OneGrantPerEpoch::default()));
+            invariants.push(Box::new(e5::AMajority::default()));
+        }
+        if calm && classic {
             invariants.push(Box::new(assertion1::Assertion1::default()));
         }
-        Court { invariants, verdicts: Vec::new(), watches_state: calm }
+        Court { invariants, verdicts: Vec::new(), watches_state: calm && classic, watches_reigns: !classic }
     }
 
     fn ask(&mut self, question: impl Fn(&mut dyn Invariant) -> Result<(), String>) {
@@ -96,6 +136,21 @@ impl Court {
 
     pub(crate) fn announced(&mut self, announced: &Announced, scene: &Scene<'_>) {
         self.ask(|invariant| invariant.announced(announced, scene));
+    }
+
+    pub(crate) fn granted(&mut self, granted: &Granted, members: &[Uid]) {
+        self.ask(|invariant| invariant.granted(granted, members));
+    }
+
+    pub(crate) fn reigning(&mut self, leaders: &[Leader], members: &[Uid]) {
+        self.ask(|invariant| invariant.reigning(leaders, members));
+    }
+
+    pub(crate) fn wiped(&mut self, node: usize) {
+        self.ask(|invariant| {
+            invariant.wiped(node);
+            Ok(())
+        });
     }
 
     pub(crate) fn stepped(&mut self, states: &[Option<StateVector>], members: &[Uid]) {

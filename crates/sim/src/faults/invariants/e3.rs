@@ -1,0 +1,28 @@
+//! E3: the leases of different leaders never overlap. And why: while a lease runs, a majority of the voters can grant
+//! nobody else anything.
+
+use algorithms::Uid;
+
+use super::{Invariant, Leader};
+
+pub(crate) struct OneReignAtATime;
+
+impl Invariant for OneReignAtATime {
+    fn name(&self) -> &'static str {
+        "E3"
+    }
+
+    fn reigning(&mut self, leaders: &[Leader], members: &[Uid]) -> Result<(), String> {
+        if let [one, other, ..] = leaders {
+            let (a, b) = (members[one.node], members[other.node]);
+            return Err(format!("{a} leads in epoch {} while {b} leads in epoch {}", one.epoch, other.epoch));
+        }
+        match leaders.iter().find(|leader| 2 * leader.bound <= members.len()) {
+            None => Ok(()),
+            Some(Leader { node, epoch, bound }) => {
+                let of = members.len();
+                Err(format!("{} leads in epoch {epoch} and only {bound} of {of} voters are bound to it", members[*node]))
+            }
+        }
+    }
+}
