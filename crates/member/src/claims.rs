@@ -22,7 +22,7 @@ impl<E: Election> Member<E> {
         self.others_follow |= beat.leader.is_some() && E::LIFE == Life::PerRound;
         if self.reign.is_some() {
             self.note(ctx, beat.floor, out);
-            self.heard_of_reign(ctx, from, beat.leader, out);
+            self.heard_of_reign(ctx, from, beat, out);
         } else {
             self.heard_classic(ctx, from, beat, out);
         }

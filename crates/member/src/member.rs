@@ -465,7 +465,9 @@ impl<E: Election> Member<E> {
 
     pub(crate) fn beat_now(&self, ctx: &Ctx<'_>, ask: bool) -> Beat {
         let floor = if self.reign.is_some() { attempt_of(self.highest, ctx.view) } else { self.floor };
-        Beat { floor, leader: self.leader, stands: self.stands(ctx), ask, life: self.incarnation.counter }
+        let source = self.source.map(|at| ctx.view.members()[at]);
+        let firsthand = self.leader.is_some_and(|claim| source == Some(claim.uid));
+        Beat { floor, leader: self.leader, firsthand, stands: self.stands(ctx), ask, life: self.incarnation.counter }
     }
 
     pub(crate) fn life(&self) -> u64 {

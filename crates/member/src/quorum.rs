@@ -11,7 +11,7 @@ use algorithms::{Ctx, Election, Epoch, Incarnation, Input, Life, NodeId, Outbox,
 
 use crate::member::Member;
 use crate::reign::{Clock, Fact, Msg, Order, Reign, Tenure};
-use crate::types::{Cause, Claim, Envelope, Event, NodeSet, Record, Role, Standing, Timer};
+use crate::types::{Beat, Cause, Claim, Envelope, Event, NodeSet, Record, Role, Standing, Timer};
 
 /// How long a winner that never came to reign is left out.
 const FORGIVE: Duration = Duration::from_secs(5);
@@ -113,14 +113,15 @@ impl<E: Election> Member<E> {
         &mut self,
         ctx: &Ctx<'_>,
         from: usize,
-        claim: Option<Claim>,
+        beat: Beat,
         out: &mut impl Outbox<Self>,
     ) {
         if self.leads(ctx) {
             return;
         }
-        let Some(claim) = claim else {
-            if self.source == Some(from) {
+        let led = self.leader.and_then(|claim| ctx.view.position(claim.uid.id));
+        let Some(claim) = beat.leader else {
+            if self.source == Some(from) || led == Some(from) {
                 self.drop_leader(ctx.view);
                 self.publish(ctx, Cause::LeaderResigned, out);
                 self.open(ctx, out);
@@ -128,8 +129,8 @@ impl<E: Election> Member<E> {
             return;
         };
         let Some(at) = ctx.view.position(claim.uid.id).filter(|&at| ctx.view.members()[at] == claim.uid) else { return };
-        // Its own word counts for more than what others say of it.
-        let hearsay = at != from && self.contacts.is_up(at);
+        // Its own word counts for more than what others say of it, and hearsay of hearsay could go in circles.
+        let hearsay = at != from && (self.contacts.is_up(at) || !beat.firsthand);
         if hearsay || claim.epoch < self.followed || claim.uid == ctx.me || self.leader == Some(claim) {
             return;
         }

@@ -67,6 +67,8 @@ pub struct Beat {
     /// The sender follows no claim below this attempt; under quorum, the largest attempt it has seen.
     pub floor: Epoch,
     pub leader: Option<Claim>,
+    /// Under quorum: has the sender heard that from the leader itself? Hearsay is not passed on.
+    pub firsthand: bool,
     /// May the sender be elected? False after it stepped down, and for a voter that has not settled yet.
     pub stands: bool,
     /// Wants a beat back.
