@@ -5,9 +5,11 @@
 //! - [`host`]: drives one member as bytes and timers. [`disk`]: the thread that waits for fsync.
 //! - [`log`] and [`notify`]: telling people and the service manager.
 
+mod clock;
 pub mod config;
 pub mod daemon;
 mod disk;
+mod face;
 mod host;
 pub mod log;
 mod notify;

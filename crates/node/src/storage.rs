@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
 
-pub use record::{Damage, Grant, INNER_MAX, StateRecord};
+pub use record::{Damage, INNER_MAX, StateRecord};
 use record::{FILE_BYTES_MAX, Unreadable, VERSION};
 
 /// The data directory of one member, held exclusively while this lives.

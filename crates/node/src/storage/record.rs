@@ -7,8 +7,11 @@
 //! be told apart; the fields between may change with the version.
 
 use std::fmt;
+use std::time::Duration;
 
-use algorithms::{Epoch, Incarnation, NodeId};
+use algorithms::{Epoch, Incarnation, NodeId, Safety};
+use member::Record;
+use member::reign::{Holder, Vote};
 
 /// The most bytes a machine's own record may have.
 pub const INNER_MAX: usize = 1024;
@@ -23,27 +26,15 @@ const CRC_BYTES: usize = 4;
 pub(super) const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// Everything a member keeps over restarts.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateRecord {
-    /// Stands for the cluster's member list; see [`crate::config::Config::members_digest`].
+    /// Stands for the cluster's member list and leases; see [`crate::config::Config::digest`].
     pub members: u64,
-    /// Every epoch below this one may have been used.
-    pub ceiling: Epoch,
-    pub incarnation: Incarnation,
-    /// The promise of a quorum reign.
-    pub grant: Option<Grant>,
-    /// The largest lease ever promised to anybody, in milliseconds.
-    pub lease_max_ms: u64,
+    /// Epochs of one kind mean nothing to the other.
+    pub safety: Safety,
+    pub member: Record,
     /// The own record of an algorithm that keeps one; empty if there is none. At most [`INNER_MAX`] bytes.
     pub inner: Vec<u8>,
-}
-
-/// To whom an epoch was granted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Grant {
-    pub epoch: Epoch,
-    pub holder: NodeId,
-    pub incarnation: Incarnation,
 }
 
 /// Why bytes are not a record.
@@ -87,14 +78,12 @@ pub(super) fn encode(record: &StateRecord) -> Option<Vec<u8>> {
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend(0_u32.to_le_bytes());
     bytes.extend(record.members.to_le_bytes());
-    bytes.extend(record.ceiling.0.to_le_bytes());
-    put_incarnation(&mut bytes, record.incarnation);
-    bytes.push(u8::from(record.grant.is_some()));
-    let grant = record.grant.unwrap_or(NO_GRANT);
-    bytes.extend(grant.epoch.0.to_le_bytes());
-    bytes.extend(grant.holder.0.to_le_bytes());
-    put_incarnation(&mut bytes, grant.incarnation);
-    bytes.extend(record.lease_max_ms.to_le_bytes());
+    bytes.push(u8::from(record.safety == Safety::Quorum));
+    let Record { incarnation, ceiling, followed, vote } = record.member;
+    put_incarnation(&mut bytes, incarnation);
+    bytes.extend(ceiling.0.to_le_bytes());
+    bytes.extend(followed.0.to_le_bytes());
+    put_vote(&mut bytes, vote);
     bytes.extend((record.inner.len() as u16).to_le_bytes());
     bytes.extend(&record.inner);
     let length = (bytes.len() + CRC_BYTES) as u32;
@@ -130,12 +119,25 @@ pub(super) fn decode(bytes: &[u8]) -> Result<StateRecord, Unreadable> {
     }
 }
 
-const NO_GRANT: Grant = Grant { epoch: Epoch(0), holder: NodeId(0), incarnation: Incarnation { counter: 0, nonce: 0 } };
-
 fn put_incarnation(bytes: &mut Vec<u8>, incarnation: Incarnation) {
     bytes.extend(incarnation.counter.to_le_bytes());
     bytes.extend(incarnation.nonce.to_le_bytes());
 }
+
+/// One byte that says how much of it there is, then all fields, zero where there is nothing.
+fn put_vote(bytes: &mut Vec<u8>, vote: Option<Vote>) {
+    let holder = vote.and_then(|vote| vote.holder);
+    bytes.push(u8::from(vote.is_some()) + u8::from(holder.is_some()));
+    let Vote { epoch, longest_lease, .. } = vote.unwrap_or(NO_VOTE);
+    bytes.extend(epoch.0.to_le_bytes());
+    bytes.extend((longest_lease.as_nanos() as u64).to_le_bytes());
+    let Holder { id, life } = holder.unwrap_or(NOBODY);
+    bytes.extend(id.0.to_le_bytes());
+    put_incarnation(bytes, life);
+}
+
+const NO_VOTE: Vote = Vote { epoch: Epoch(0), holder: None, longest_lease: Duration::ZERO };
+const NOBODY: Holder = Holder { id: NodeId(0), life: Incarnation { counter: 0, nonce: 0 } };
 
 /// Reads integers off the front of what is left.
 struct Fields<'a>(&'a [u8]);
@@ -143,20 +145,33 @@ struct Fields<'a>(&'a [u8]);
 impl Fields<'_> {
     fn record(&mut self) -> Option<StateRecord> {
         let members = self.u64()?;
-        let ceiling = Epoch(self.u64()?);
-        let incarnation = self.incarnation()?;
-        let granted = self.take::<1>()?;
-        let grant = Grant { epoch: Epoch(self.u64()?), holder: NodeId(self.u32()?), incarnation: self.incarnation()? };
-        let grant = match granted {
-            [0] if grant == NO_GRANT => None,
-            [1] => Some(grant),
+        let safety = match self.take()? {
+            [0] => Safety::Classic,
+            [1] => Safety::Quorum,
             _ => return None,
         };
-        let lease_max_ms = self.u64()?;
+        let incarnation = self.incarnation()?;
+        let (ceiling, followed) = (Epoch(self.u64()?), Epoch(self.u64()?));
+        let member = Record { incarnation, ceiling, followed, vote: self.vote()? };
         let inner_length = usize::from(self.u16()?);
         let (inner, rest) = self.0.split_at_checked(inner_length).filter(|_| inner_length <= INNER_MAX)?;
         self.0 = rest;
-        Some(StateRecord { members, ceiling, incarnation, grant, lease_max_ms, inner: inner.to_vec() })
+        Some(StateRecord { members, safety, member, inner: inner.to_vec() })
+    }
+
+    /// The outer `None`: no vote was ever written like that.
+    #[allow(clippy::option_option)]
+    fn vote(&mut self) -> Option<Option<Vote>> {
+        let [parts] = self.take()?;
+        let (epoch, longest_lease) = (Epoch(self.u64()?), Duration::from_nanos(self.u64()?));
+        let holder = Holder { id: NodeId(self.u32()?), life: self.incarnation()? };
+        let vote = Vote { epoch, holder: None, longest_lease };
+        match parts {
+            0 if vote == NO_VOTE && holder == NOBODY => Some(None),
+            1 if holder == NOBODY => Some(Some(vote)),
+            2 => Some(Some(Vote { holder: Some(holder), ..vote })),
+            _ => None,
+        }
     }
 
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
