@@ -14,6 +14,7 @@ use member::{Cause, Command, Event, NodeSet, Record, Role, Standing};
 use tokio::signal::unix::{SignalKind, signal};
 use transport::{ClientId, Event as NetEvent, Incarnation, Net, RefuseCode, Secret, codec};
 
+use crate::chaos;
 use crate::config::Config;
 use crate::disk::{Disk, Ticket, Written};
 use crate::host::{self, Instance, Setup, World};
@@ -277,6 +278,14 @@ impl Daemon {
                 Some(leader) => failed(FailCode::Failed, format!("member {leader} leads, not {}", self.id)),
                 None => failed(FailCode::NoLeader, "nobody leads".into()),
             },
+            Ok(Request::Chaos(fault)) => match chaos::apply(fault, &self.config, self.id, &mut self.outside.net) {
+                Err(refusal) => refusal,
+                Ok(afterwards) => {
+                    self.outside.reply(client, &Response::Done);
+                    self.outside.net.flush();
+                    return afterwards.carry_out();
+                }
+            },
         };
         self.outside.reply(client, &response);
     }
@@ -308,6 +317,7 @@ impl Daemon {
             peers: peers.collect(),
             uptime_ms: self.started.elapsed().as_millis() as u64,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            faults: chaos::in_force(net),
         }
     }
 

@@ -3,8 +3,10 @@
 //! - [`config`]: what it is told. [`storage`]: what it remembers.
 //! - [`daemon`]: the event loop, the only task; it owns all machines and all sockets.
 //! - [`host`]: drives one member as bytes and timers. [`disk`]: the thread that waits for fsync.
+//! - [`chaos`]: faults on purpose, if the config allows them.
 //! - [`log`] and [`notify`]: telling people and the service manager.
 
+mod chaos;
 pub mod config;
 pub mod daemon;
 mod disk;
