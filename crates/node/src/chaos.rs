@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use algorithms::NodeId;
-use client::{CHAOS_MAX, Chaos, FailCode, Response, format_duration};
+use client::{CHAOS_MAX, Chaos, FailCode, format_duration};
 use rustix::process::{Signal, getpid, kill_process};
 use transport::{Faults, Net, PeerId};
 
@@ -19,25 +19,29 @@ pub(crate) enum Afterwards {
 }
 
 /// Injects or ends a fault, or says why not.
-pub(crate) fn apply(chaos: Chaos, config: &Config, id: NodeId, net: &mut Net) -> Result<Afterwards, Response> {
-    let refuse = |code, reason: String| Err(Response::Failed { reason, code });
+pub(crate) fn apply(
+    chaos: Chaos,
+    config: &Config,
+    id: NodeId,
+    net: &mut Net,
+) -> Result<Afterwards, (FailCode, String)> {
     if !config.chaos {
         let reason = format!(
             "chaos is off: faults are injected only where [cluster] says `chaos = true`, and the config of member {id} \
              ({}) does not",
             config.path.display()
         );
-        return refuse(FailCode::Refused, reason);
+        return Err((FailCode::Refused, reason));
     }
     if let Chaos::Cut { peer, .. } | Chaos::Delay { peer, .. } = chaos
         && (config.peer(NodeId(peer)).is_none() || peer == id.0)
     {
-        return refuse(FailCode::BadRequest, format!("member {id} has no peer {peer}"));
+        return Err((FailCode::BadRequest, format!("member {id} has no peer {peer}")));
     }
     if let Chaos::Pause { ms } | Chaos::Delay { ms, .. } = chaos
         && Duration::from_millis(ms) > CHAOS_MAX
     {
-        return refuse(FailCode::BadRequest, format!("{ms} ms is more than {}", format_duration(CHAOS_MAX)));
+        return Err((FailCode::BadRequest, format!("{ms} ms is more than {}", format_duration(CHAOS_MAX))));
     }
     tracing::warn!(fault = ?chaos, "chaos");
     Ok(match chaos {

@@ -279,7 +279,7 @@ impl Daemon {
                 None => failed(FailCode::NoLeader, "nobody leads".into()),
             },
             Ok(Request::Chaos(fault)) => match chaos::apply(fault, &self.config, self.id, &mut self.outside.net) {
-                Err(refusal) => refusal,
+                Err((code, reason)) => failed(code, reason),
                 Ok(afterwards) => {
                     self.outside.reply(client, &Response::Done);
                     self.outside.net.flush();
