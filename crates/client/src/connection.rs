@@ -3,6 +3,7 @@
 use thiserror::Error;
 use transport::{ClientConnection, ClientSettings, CodecError, ConnectError, FrameError, RecvError, RefuseCode};
 
+use crate::chaos::Chaos;
 use crate::wire::{FailCode, MemberEvent, MemberStatus, Request, Response};
 
 /// Why a member did not give what was asked for.
@@ -72,6 +73,11 @@ impl Client {
 
     pub async fn step_down(&mut self) -> Result<(), ClientError> {
         self.done(&Request::StepDown).await
+    }
+
+    /// Asks the member for its part of a fault.
+    pub async fn chaos(&mut self, chaos: Chaos) -> Result<(), ClientError> {
+        self.done(&Request::Chaos(chaos)).await
     }
 
     /// Sends a request and takes its first response; a failure becomes an error.

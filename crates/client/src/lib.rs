@@ -6,6 +6,7 @@
 //! - [`Verdict`] and [`find_leader`] judge what came of it. A member out of reach is unknown, never a disagreement.
 
 mod ask;
+mod chaos;
 mod cluster_file;
 mod connection;
 mod duration;
@@ -15,6 +16,7 @@ mod verdict;
 mod wire;
 
 pub use ask::{Answer, ask_all, within};
+pub use chaos::{CHAOS_MAX, Chaos, Way};
 pub use cluster_file::{ClusterFile, ClusterFileError, DEFAULT_CONFIG};
 pub use connection::{Client, ClientError, Watch};
 pub use duration::{DurationError, format_duration, parse_duration};

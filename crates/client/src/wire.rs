@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::chaos::Chaos;
+
 /// What a client asks of one member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Request {
@@ -15,6 +17,8 @@ pub enum Request {
     Elect,
     /// Resign, if this member leads. Answered with [`Response::Done`] once it has, `Failed` if it does not lead.
     StepDown,
+    /// Inject a fault, or end them. Answered with [`Response::Done`], `Refused` unless the config allows it.
+    Chaos(Chaos),
 }
 
 /// What a request may do, which decides who may send it.
@@ -28,7 +32,8 @@ pub enum Auth {
 
 impl Request {
     /// One of each, for tables and tests.
-    pub const ALL: &'static [Request] = &[Request::Status, Request::Watch, Request::Elect, Request::StepDown];
+    pub const ALL: &'static [Request] =
+        &[Request::Status, Request::Watch, Request::Elect, Request::StepDown, Request::Chaos(Chaos::Heal)];
 
     pub fn name(&self) -> &'static str {
         match self {
@@ -36,6 +41,7 @@ impl Request {
             Request::Watch => "watch",
             Request::Elect => "elect",
             Request::StepDown => "step-down",
+            Request::Chaos(_) => "chaos",
         }
     }
 
@@ -43,7 +49,7 @@ impl Request {
     pub fn auth(&self) -> Auth {
         match self {
             Request::Status | Request::Watch => Auth::Read,
-            Request::Elect | Request::StepDown => Auth::Operate,
+            Request::Elect | Request::StepDown | Request::Chaos(_) => Auth::Operate,
         }
     }
 }
@@ -95,6 +101,8 @@ pub struct MemberStatus {
     pub peers: Vec<PeerStatus>,
     pub uptime_ms: u64,
     pub version: String,
+    /// Faults that were injected on purpose and are in force, in words.
+    pub faults: Vec<String>,
 }
 
 /// How a member sees another one.
@@ -123,8 +131,13 @@ mod tests {
     use super::*;
 
     /// The whole table: a new request fails here until it has its line.
-    const AUTH: &[(&str, Auth)] =
-        &[("status", Auth::Read), ("watch", Auth::Read), ("elect", Auth::Operate), ("step-down", Auth::Operate)];
+    const AUTH: &[(&str, Auth)] = &[
+        ("status", Auth::Read),
+        ("watch", Auth::Read),
+        ("elect", Auth::Operate),
+        ("step-down", Auth::Operate),
+        ("chaos", Auth::Operate),
+    ];
 
     #[test]
     fn every_request_has_its_line_in_the_auth_table() {

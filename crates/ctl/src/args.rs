@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    algorithms, bench, completions, config, elect, init, leader, man, sim, status, step_down, up, watch,
+    algorithms, bench, chaos, completions, config, elect, init, leader, man, sim, status, step_down, up, watch,
 };
 use crate::output::{ColorChoice, Format};
 
@@ -22,7 +22,7 @@ use crate::output::{ColorChoice, Format};
   ctl bench failover         how long does a cluster go without a leader?
 
 Exit codes: 0 ok, 1 failed or \"no\", 2 usage or bad config, 3 nobody reachable, 4 no leader or members
-disagree, 5 wait timed out, 7 invariant violated, 8 refused (no or wrong secret)."
+disagree, 5 wait timed out, 7 invariant violated, 8 refused (no or wrong secret, chaos off)."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -81,6 +81,7 @@ pub(crate) enum Command {
     Watch(watch::Args),
     Elect(elect::Args),
     StepDown(step_down::Args),
+    Chaos(chaos::Args),
     Up(up::Args),
     Init(init::Args),
     Config(config::Args),

@@ -39,6 +39,7 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Watch(args) => c::watch::run(&args, globals, output).await,
         Command::Elect(args) => c::elect::run(&args, globals, output).await,
         Command::StepDown(args) => c::step_down::run(&args, globals, output).await,
+        Command::Chaos(args) => c::chaos::run(&args, globals, output).await,
         Command::Up(args) => c::up::run(&args, globals, output).await,
         Command::Init(args) => c::init::run(&args, output),
         Command::Config(args) => c::config::run(&args),

@@ -55,6 +55,12 @@ fn every_command_explains_itself() {
         &["watch"],
         &["elect"],
         &["step-down"],
+        &["chaos"],
+        &["chaos", "cut"],
+        &["chaos", "delay"],
+        &["chaos", "heal"],
+        &["chaos", "pause"],
+        &["chaos", "kill"],
         &["up"],
         &["init"],
         &["config"],
@@ -96,6 +102,12 @@ fn wrong_usage_exits_2_and_says_why_on_stderr() {
         (&["sim", "run", "--ids", "1,2", "--crash", "3"], "3"),
         (&["sim", "run"], "--nodes"),
         (&["up", "-n", "0"], "0"),
+        (&["chaos", "cut", "1"], "<B[,B...]>"),
+        (&["chaos", "cut", "1,2", "3,2"], "member 2 stands on both sides"),
+        (&["chaos", "delay", "1", "2", "61s"], "at most 60s"),
+        (&["chaos", "pause", "1", "--for", "2m"], "at most 60s"),
+        (&["chaos", "kill", "x"], "x"),
+        (&["chaos", "cut", "1,x", "2"], "`x` is no member"),
         (&["init", "-n", "3", "alpha", "beta"], "ctl init -n 2 alpha beta"),
         (&["config"], "--example"),
     ];
@@ -130,7 +142,10 @@ fn an_algorithm_on_the_wrong_topology_exits_2_and_names_what_fits() {
 #[test]
 fn nobody_reachable_exits_3_and_options_may_follow_the_command() {
     let endpoint = closed_endpoint();
-    for command in [&["leader"][..], &["status"], &["elect"], &["step-down"], &["leader", "--wait", "100ms"]] {
+    let chaos = [&["chaos", "heal"][..], &["chaos", "cut", "1", "2"]];
+    for command in
+        [&["leader"][..], &["status"], &["elect"], &["step-down"], &["leader", "--wait", "100ms"], chaos[0], chaos[1]]
+    {
         for arguments in
             [[&["--endpoints", &endpoint][..], command].concat(), [command, &["--endpoints", &endpoint]].concat()]
         {
@@ -153,7 +168,7 @@ fn status_of_a_dead_cluster_still_shows_its_members() {
     assert_eq!(status["leader"], Value::Null);
     let member = &status["members"][0];
     assert_eq!((&member["up"], &member["role"], &member["address"]), (&false.into(), &"down".into(), &endpoint.into()));
-    for key in ["id", "leader", "epoch", "incarnation", "lease_ms", "sent", "received", "last_heard_ms"] {
+    for key in ["id", "leader", "epoch", "incarnation", "lease_ms", "sent", "received", "last_heard_ms", "faults"] {
         assert_eq!(member[key], Value::Null, "{key}");
     }
 }

@@ -258,7 +258,10 @@ impl<E: Election> Member<E> {
             }
             Timer::Grace => {
                 self.grace = false;
-                if !self.started {
+                let unsettled = self.reign.is_some() && ctx.settings.may_lead(ctx.me.id) && !self.stands(ctx);
+                if unsettled {
+                    out.set_timer(Timer::Grace, Span::exactly(ctx.settings.timing.answer_timeout));
+                } else if !self.started {
                     self.first_election(ctx, out);
                 }
             }
@@ -322,6 +325,8 @@ impl<E: Election> Member<E> {
         }
         let n = ctx.view.len();
         let complete = match ctx.view.topology() {
+            // Voters settle at their own pace: who begins before the best one stands would only have to hand over.
+            _ if self.reign.is_some() => self.stands(ctx) && self.contacts.all_heard(0..n) && self.all_stand(ctx),
             _ if self.contacts.links_everybody() => self.contacts.all_heard(0..n),
             Topology::Mesh => false,
             Topology::Ring => self.contacts.all_heard([(self.at + 1) % n, (self.at + n - 1) % n].into_iter()),
@@ -330,6 +335,11 @@ impl<E: Election> Member<E> {
         if complete {
             self.first_election(ctx, out);
         }
+    }
+
+    fn all_stand(&self, ctx: &Ctx<'_>) -> bool {
+        let mut others = ctx.view.members().iter().enumerate().filter(|(at, _)| *at != self.at);
+        others.all(|(at, uid)| self.contacts.get(at).stands || !ctx.settings.may_lead(uid.id))
     }
 
     fn first_election(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {

@@ -109,13 +109,7 @@ impl<E: Election> Member<E> {
     }
 
     /// Somebody told whom it follows.
-    pub(crate) fn heard_of_reign(
-        &mut self,
-        ctx: &Ctx<'_>,
-        from: usize,
-        beat: Beat,
-        out: &mut impl Outbox<Self>,
-    ) {
+    pub(crate) fn heard_of_reign(&mut self, ctx: &Ctx<'_>, from: usize, beat: Beat, out: &mut impl Outbox<Self>) {
         if self.leads(ctx) {
             return;
         }
@@ -128,7 +122,9 @@ impl<E: Election> Member<E> {
             }
             return;
         };
-        let Some(at) = ctx.view.position(claim.uid.id).filter(|&at| ctx.view.members()[at] == claim.uid) else { return };
+        let Some(at) = ctx.view.position(claim.uid.id).filter(|&at| ctx.view.members()[at] == claim.uid) else {
+            return;
+        };
         // Its own word counts for more than what others say of it, and hearsay of hearsay could go in circles.
         let hearsay = at != from && (self.contacts.is_up(at) || !beat.firsthand);
         if hearsay || claim.epoch < self.followed || claim.uid == ctx.me || self.leader == Some(claim) {
@@ -220,7 +216,8 @@ impl<E: Election, O: Outbox<Member<E>>> Outbox<Reign> for Throne<'_, E, O> {
         match fact {
             Fact::Leading { epoch, until } => {
                 self.out.announce(Event::Lease(until));
-                self.became(Some(epoch), Cause::Elected);
+                let again = self.leader.is_some_and(|claim| claim.uid == self.me);
+                self.became(Some(epoch), if again { Cause::Bumped } else { Cause::Elected });
             }
             Fact::Extended { until } => self.out.announce(Event::Lease(until)),
             Fact::Lost => self.became(None, self.cause),

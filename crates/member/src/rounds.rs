@@ -40,7 +40,10 @@ impl<E: Election> Member<E> {
         (0..ctx.view.len())
             .filter(|&at| {
                 let peer = self.contacts.get(at);
-                at == self.at || (peer.stands && !self.passed_over.contains(at) && (self.contacts.is_up(at) || self.believed(ctx, at)))
+                at == self.at
+                    || (peer.stands
+                        && !self.passed_over.contains(at)
+                        && (self.contacts.is_up(at) || self.believed(ctx, at)))
             })
             .collect()
     }

@@ -105,12 +105,8 @@ pub enum Envelope<L, M> {
 }
 
 impl<L: algorithms::Link, M: Message> Message for Envelope<L, M> {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("beat"),
-        Kind::election("join"),
-        Kind::election("algorithm"),
-        Kind::election("reign"),
-    ];
+    const KINDS: &'static [Kind] =
+        &[Kind::election("beat"), Kind::election("join"), Kind::election("algorithm"), Kind::election("reign")];
 
     fn kind(&self) -> usize {
         match self {

@@ -53,6 +53,7 @@ impl<E: Election> Member<E> {
         }
         self.stood = stands;
         self.tell_all(ctx, out);
+        self.start_when_complete(ctx, out);
         if stands && self.started && self.leader.is_none() && self.reign.is_some() {
             self.open(ctx, out);
         }

@@ -36,8 +36,6 @@ pub struct Config {
     /// The election algorithm.
     pub row: &'static Row,
     pub settings: Settings,
-    /// What a voter does when the leader's connection closes (quorum reigns only).
-    pub on_close: OnClose,
     /// In the order of the file, which is the order of a ring.
     pub peers: Vec<Peer>,
     /// The edges of a graph; empty for other topologies.
@@ -99,14 +97,6 @@ impl PeerRole {
             PeerRole::Learner => "learner",
         }
     }
-}
-
-/// When a closed connection frees the promise to the leader behind it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum OnClose {
-    #[default]
-    WaitLease,
-    Immediate,
 }
 
 impl Config {
@@ -188,7 +178,22 @@ impl Config {
             fact("wins", format!("{:?}", self.settings.wins).to_lowercase()),
             fact("lease", Human(timing.lease).to_string()),
             fact("max_drift", timing.max_drift.to_string()),
+            fact("on_close", self.settings.on_close.name().to_owned()),
         ]
+    }
+
+    /// Stands for what the votes on disk were given under: who votes, and for how long. Another one must not go on with
+    /// the same votes unasked: two halves of a cluster could each have a majority of their own.
+    pub fn votes_digest(&self) -> u64 {
+        let mut hash = Sha256::new();
+        let timing = &self.settings.timing;
+        hash.update(format!("{} {}\n", Human(timing.lease), timing.max_drift));
+        let mut peers: Vec<&Peer> = self.peers.iter().collect();
+        peers.sort_by_key(|peer| peer.id);
+        for peer in peers {
+            hash.update(format!("{} {}\n", peer.id, peer.role));
+        }
+        first_word(&hash.finalize())
     }
 
     /// Stands for the member list, its order and its links: equal lists, equal digests.
@@ -200,8 +205,12 @@ impl Config {
         for (a, b) in &self.links {
             hash.update(format!("{a}-{b}\n"));
         }
-        hash.finalize().iter().take(8).fold(0, |word, &byte| word << 8 | u64::from(byte))
+        first_word(&hash.finalize())
     }
+}
+
+fn first_word(hash: &[u8]) -> u64 {
+    hash.iter().take(8).fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
 
 /// The host of a `host:port`.

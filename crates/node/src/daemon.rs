@@ -7,18 +7,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use algorithms::NodeId;
+use algorithms::{NodeId, Safety};
 use anyhow::{Context as _, anyhow, bail};
 use client::{FailCode, MemberEvent, MemberStatus, PeerStatus, Request, Response};
 use member::{Cause, Command, Event, NodeSet, Record, Role, Standing};
 use tokio::signal::unix::{SignalKind, signal};
-use transport::{ClientId, Event as NetEvent, Incarnation, Net, RefuseCode, Secret, codec};
+use transport::{ClientId, DownReason, Event as NetEvent, Incarnation, Net, RefuseCode, Secret, codec};
 
+use crate::chaos;
+use crate::clock::since_boot;
 use crate::config::Config;
 use crate::disk::{Disk, Ticket, Written};
+use crate::face::Face;
 use crate::host::{self, Instance, Setup, World};
 use crate::notify::Notify;
 use crate::storage::{StateRecord, Store};
+use crate::votes;
 
 /// How long a leaving leader waits for its successor.
 const HANDOVER: Duration = Duration::from_secs(1);
@@ -27,10 +31,11 @@ const HANDOVER: Duration = Duration::from_secs(1);
 const DUPLICATE: Duration = Duration::from_secs(3);
 
 /// Runs until a signal or a fatal error.
-pub async fn run(config: Config, id: NodeId, data_dir: &std::path::Path) -> anyhow::Result<()> {
+pub async fn run(config: Config, id: NodeId, data_dir: &std::path::Path, start: votes::Start) -> anyhow::Result<()> {
     let address = config.listen_address(id).ok_or_else(|| anyhow!("no listen address"))?;
     let secret = config.secret_file.as_deref().map(Secret::from_file).transpose()?;
     let (store, stored) = Store::open(data_dir)?;
+    let stored = votes::go_on(&config, stored, start)?;
     let listener = TcpListener::bind(&address)
         .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows who)"))?;
     Daemon::start(config, id, secret, store, stored, listener)?.serve().await
@@ -53,12 +58,14 @@ struct Outside {
     disk: Disk,
     /// Writes under way, and whether the member waits for them.
     writes: BTreeMap<Ticket, (Record, bool)>,
-    members_digest: u64,
+    /// What votes on disk are given under.
+    votes_digest: u64,
+    safety: Safety,
+    face: Face,
     id: NodeId,
     watchers: BTreeSet<ClientId>,
     last_heard: BTreeMap<NodeId, Instant>,
     notify: Notify,
-    previous: Option<Standing>,
 }
 
 impl World for Outside {
@@ -67,7 +74,8 @@ impl World for Outside {
     }
 
     fn write(&mut self, record: Record, barrier: bool) {
-        let ticket = self.disk.write(to_disk(&record, self.members_digest));
+        let (members, safety) = (self.votes_digest, self.safety);
+        let ticket = self.disk.write(StateRecord { members, safety, member: record, inner: Vec::new() });
         self.writes.insert(ticket, (record, barrier));
     }
 
@@ -78,18 +86,26 @@ impl World for Outside {
                 self.net.close(peer.0);
             }
             Event::Became { now, cause } => self.became(now, cause),
+            Event::Granted { epoch, holder } => tracing::debug!(epoch = epoch.0, holder = holder.id.0, "granted"),
+            Event::PromiseEnded { epoch, holder } => {
+                tracing::debug!(epoch = epoch.0, holder = holder.id.0, "promise ended");
+            }
+            Event::Lease(_) => {}
         }
+    }
+
+    fn leased(&mut self, until: Option<Duration>) {
+        self.face.leased(until);
     }
 }
 
 impl Outside {
     /// One line per transition, one event per watcher.
     fn became(&mut self, now: Standing, cause: Cause) {
-        let old = self.previous.replace(now);
-        let name = |standing: Option<Standing>| standing.map_or("none", |s| s.role.name());
+        let old = self.face.became(now);
         let leader = now.leader.map(|leader| leader.0);
         tracing::info!(
-            old = name(old),
+            old = if cause == Cause::Started { "none" } else { old.role.name() },
             new = now.role.name(),
             leader,
             epoch = now.epoch.0,
@@ -129,10 +145,11 @@ impl Daemon {
             me,
             view: config.view(),
             settings: config.settings.clone(),
-            stored: stored.map(|record| from_disk(&record)),
+            stored: stored.map(|record| record.member),
             seed: u64::from_le_bytes(seed),
         };
         let instance = host::start(config.row, setup);
+        let face = Face::new(instance.first_standing(), config.settings.safety == Safety::Quorum);
         let incarnation = instance.incarnation();
         let peers = config.peers.iter().filter(|peer| peer.id != id).map(|peer| (peer.id.0, peer.address.clone()));
         let incarnation = Incarnation { counter: incarnation.counter, nonce: incarnation.nonce };
@@ -146,12 +163,13 @@ impl Daemon {
             net: Net::start(settings, listener)?,
             disk,
             writes: BTreeMap::new(),
-            members_digest: config.members_digest(),
+            votes_digest: config.votes_digest(),
+            safety: config.settings.safety,
+            face,
             id,
             watchers: BTreeSet::new(),
             last_heard: BTreeMap::new(),
             notify: Notify::from_env(),
-            previous: None,
         };
         let links = NodeSet::default();
         Ok(Daemon { config, id, instance, outside, started: Instant::now(), duplicate_since: None, links })
@@ -170,8 +188,8 @@ impl Daemon {
         let sleep = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(sleep);
         loop {
-            let deadline = self.instance.deadline().unwrap_or_else(|| Instant::now() + Duration::from_hours(1));
-            sleep.as_mut().reset(deadline.into());
+            let left = self.instance.deadline().map_or(Duration::from_hours(1), |due| due.saturating_sub(since_boot()));
+            sleep.as_mut().reset(tokio::time::Instant::now() + left);
             tokio::select! {
                 biased;
                 () = &mut sleep => {}
@@ -187,7 +205,7 @@ impl Daemon {
 
     /// Due timers first, then everything the member wants done, then one write per socket.
     fn carry_out(&mut self) {
-        let now = Instant::now();
+        let now = since_boot();
         self.instance.tick(now);
         self.instance.carry_out(now, &mut self.outside);
         let links = self.instance.links();
@@ -214,8 +232,13 @@ impl Daemon {
                 self.duplicate_since = None;
                 self.instance.peer(NodeId(peer), true);
             }
-            NetEvent::Down { peer, why, .. } => {
+            NetEvent::Down { peer, incarnation, why } => {
                 tracing::debug!(peer, %why, "disconnected");
+                if why == DownReason::Remote {
+                    let Incarnation { counter, nonce } = incarnation;
+                    let life = algorithms::Incarnation { counter, nonce };
+                    self.instance.command(Command::Closed(NodeId(peer), life));
+                }
                 self.instance.peer(NodeId(peer), false);
             }
             NetEvent::Unreachable { peer, .. } => self.not_reached(peer),
@@ -257,7 +280,7 @@ impl Daemon {
     }
 
     fn request(&mut self, client: ClientId, payload: &[u8]) {
-        let standing = self.instance.standing();
+        let standing = self.outside.face.standing();
         let response = match codec::decode(payload) {
             Err(_) => failed(FailCode::BadRequest, "not a request this version knows".into()),
             Ok(Request::Status) => Response::Status(self.status()),
@@ -277,12 +300,20 @@ impl Daemon {
                 Some(leader) => failed(FailCode::Failed, format!("member {leader} leads, not {}", self.id)),
                 None => failed(FailCode::NoLeader, "nobody leads".into()),
             },
+            Ok(Request::Chaos(fault)) => match chaos::apply(fault, &self.config, self.id, &mut self.outside.net) {
+                Err((code, reason)) => failed(code, reason),
+                Ok(afterwards) => {
+                    self.outside.reply(client, &Response::Done);
+                    self.outside.net.flush();
+                    return afterwards.carry_out();
+                }
+            },
         };
         self.outside.reply(client, &response);
     }
 
     fn status(&self) -> MemberStatus {
-        let standing = self.instance.standing();
+        let standing = self.outside.face.standing();
         let net = &self.outside.net;
         let others = || self.config.peers.iter().filter(|peer| peer.id != self.id);
         let peers = others().map(|peer| PeerStatus {
@@ -301,19 +332,20 @@ impl Daemon {
             leader: standing.leader.map(|leader| leader.0),
             epoch: standing.epoch.0,
             incarnation: self.instance.incarnation().counter,
-            lease_ms: None,
+            lease_ms: self.outside.face.lease_left().map(|left| left.as_millis() as u64),
             sent: counters().map(|c| c.frames_out).sum(),
             received: counters().map(|c| c.frames_in).sum(),
             election_messages: self.instance.algorithm_messages(),
             peers: peers.collect(),
             uptime_ms: self.started.elapsed().as_millis() as u64,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            faults: chaos::in_force(net),
         }
     }
 
     /// Hands leadership over before leaving: the others elect without having to notice a death.
     async fn leave(mut self) -> anyhow::Result<()> {
-        let leads = self.instance.standing().role == Role::Leader;
+        let leads = self.outside.face.standing().role == Role::Leader;
         let alone = !self.config.peers.iter().any(|peer| self.outside.net.is_connected(peer.id.0));
         tracing::info!(handover = leads && !alone, "leaving");
         self.outside.notify.say("STOPPING=1");
@@ -322,7 +354,7 @@ impl Daemon {
             self.carry_out();
             let deadline = tokio::time::sleep(HANDOVER);
             tokio::pin!(deadline);
-            while self.instance.standing().leader.is_none() {
+            while self.outside.face.standing().leader.is_none_or(|leader| leader == self.id) {
                 tokio::select! {
                     () = &mut deadline => break,
                     event = self.outside.net.event() => self.network(event)?,
@@ -349,22 +381,5 @@ fn event_of(id: NodeId, now: Standing, cause: Cause) -> MemberEvent {
         leader: now.leader.map(|leader| leader.0),
         epoch: now.epoch.0,
         cause: cause.name().to_owned(),
-    }
-}
-
-fn from_disk(record: &StateRecord) -> Record {
-    let grant = record.grant.map(|grant| (grant.epoch, grant.holder, grant.incarnation));
-    Record { incarnation: record.incarnation, ceiling: record.ceiling, grant }
-}
-
-fn to_disk(record: &Record, members: u64) -> StateRecord {
-    let grant = record.grant.map(|(epoch, holder, incarnation)| crate::storage::Grant { epoch, holder, incarnation });
-    StateRecord {
-        members,
-        ceiling: record.ceiling,
-        incarnation: record.incarnation,
-        grant,
-        lease_max_ms: 0,
-        inner: Vec::new(),
     }
 }

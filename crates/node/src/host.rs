@@ -3,11 +3,12 @@
 //! The event loop sees members only through [`Instance`], so it holds any algorithm of the catalog without naming it.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::Duration;
 
 use algorithms::catalog::Row;
 use algorithms::{Ctx, Election, Input, NodeId, Outbox, Protocol, Settings, Span, Uid, View};
 use bytes::BytesMut;
+use member::reign::Clock;
 use member::{Command, Envelope, Event, Member, MemberVisitor, NodeSet, Record, Standing, Timer};
 use transport::codec;
 
@@ -17,6 +18,8 @@ pub(crate) trait World {
     /// Writes the record; `barrier` is true if the instance waits for it.
     fn write(&mut self, record: Record, barrier: bool);
     fn announce(&mut self, event: Event);
+    /// This member may claim to lead until then, measured since boot.
+    fn leased(&mut self, until: Option<Duration>);
 }
 
 /// One member, of whatever algorithm.
@@ -26,13 +29,15 @@ pub(crate) trait Instance {
     fn peer(&mut self, peer: NodeId, up: bool);
     fn command(&mut self, command: Command);
     /// Fires every timer that is due.
-    fn tick(&mut self, now: Instant);
-    fn deadline(&self) -> Option<Instant>;
+    fn tick(&mut self, now: Duration);
+    /// When the next timer is due, since boot.
+    fn deadline(&self) -> Option<Duration>;
     /// A write is on the disk: the barrier is open, or the background record is safe.
     fn written(&mut self, record: Record, barrier: bool);
     /// Carries out the effects that are not behind a barrier.
-    fn carry_out(&mut self, now: Instant, world: &mut dyn World);
-    fn standing(&self) -> Standing;
+    fn carry_out(&mut self, now: Duration, world: &mut dyn World);
+    /// Before anything was announced.
+    fn first_standing(&self) -> Standing;
     fn incarnation(&self) -> algorithms::Incarnation;
     fn links(&self) -> NodeSet;
     fn algorithm_messages(&self) -> u64;
@@ -63,9 +68,8 @@ impl MemberVisitor for Setup {
 struct Host<E: Election> {
     setup: Setup,
     member: Member<E>,
-    effects: Effects<Member<E>>,
-    /// (timer, when): a member has few timers, so a scan beats a heap.
-    timers: Vec<(Timer<E::Timer>, Instant)>,
+    effects: VecDeque<Effect<Member<E>>>,
+    timers: Timers<Timer<E::Timer>>,
     /// Waits for a record to be on the disk.
     blocked: bool,
     dice: Dice,
@@ -81,48 +85,60 @@ enum Effect<P: Protocol> {
     Announce(P::Event),
 }
 
-struct Effects<P: Protocol>(VecDeque<Effect<P>>);
+/// (timer, when): a member has few timers, so a scan beats a heap.
+type Timers<T> = Vec<(T, Duration)>;
 
-impl<P: Protocol> Outbox<P> for Effects<P> {
+/// Takes the effects of a step. A timer that is set anew or cancelled does not fire for its old setting, even while
+/// the new one waits behind a barrier.
+struct Effects<'a, P: Protocol> {
+    queue: &'a mut VecDeque<Effect<P>>,
+    timers: &'a mut Timers<P::Timer>,
+}
+
+impl<P: Protocol> Outbox<P> for Effects<'_, P> {
     fn send(&mut self, to: P::Link, message: P::Message) {
-        self.0.push_back(Effect::Send(to, message));
+        self.queue.push_back(Effect::Send(to, message));
     }
     fn forward(&mut self, to: P::Link, message: P::Message) {
-        self.0.push_back(Effect::Send(to, message));
+        self.queue.push_back(Effect::Send(to, message));
     }
     fn set_timer(&mut self, timer: P::Timer, after: Span) {
-        self.0.push_back(Effect::SetTimer(timer, after));
+        self.timers.retain(|(known, _)| *known != timer);
+        self.queue.push_back(Effect::SetTimer(timer, after));
     }
     fn cancel_timer(&mut self, timer: P::Timer) {
-        self.0.push_back(Effect::CancelTimer(timer));
+        self.timers.retain(|(known, _)| *known != timer);
+        self.queue.push_back(Effect::CancelTimer(timer));
     }
     fn persist(&mut self, record: P::Durable) {
-        self.0.push_back(Effect::Persist(record));
+        self.queue.push_back(Effect::Persist(record));
     }
     fn store(&mut self, record: P::Durable) {
-        self.0.push_back(Effect::Store(record));
+        self.queue.push_back(Effect::Store(record));
     }
     fn announce(&mut self, event: P::Event) {
-        self.0.push_back(Effect::Announce(event));
+        self.queue.push_back(Effect::Announce(event));
     }
 }
 
 impl<E: Election> Host<E> {
     fn start(setup: Setup) -> Self {
-        let mut effects = Effects(VecDeque::new());
+        let (mut effects, mut timers) = (VecDeque::new(), Vec::new());
         let mut dice = Dice(setup.seed);
         let ctx = Ctx { me: setup.me, view: &setup.view, settings: &setup.settings, dice: dice.roll() };
-        let member = Member::start(&ctx, setup.stored, &mut effects);
-        Host { setup, member, effects, timers: Vec::new(), blocked: false, dice, buffer: BytesMut::new() }
+        let outbox = &mut Effects { queue: &mut effects, timers: &mut timers };
+        let member = Member::start(&ctx, setup.stored, outbox);
+        Host { setup, member, effects, timers, blocked: false, dice, buffer: BytesMut::new() }
     }
 
     fn step(&mut self, input: Input<Member<E>>) {
         let Setup { me, view, settings, .. } = &self.setup;
         let ctx = Ctx { me: *me, view, settings, dice: self.dice.roll() };
-        self.member.step(&ctx, input, &mut self.effects);
+        let outbox = &mut Effects { queue: &mut self.effects, timers: &mut self.timers };
+        self.member.step(&ctx, input, outbox);
     }
 
-    fn set_timer(&mut self, timer: Timer<E::Timer>, at: Instant) {
+    fn set_timer(&mut self, timer: Timer<E::Timer>, at: Duration) {
         match self.timers.iter_mut().find(|(known, _)| *known == timer) {
             Some(entry) => entry.1 = at,
             None => self.timers.push((timer, at)),
@@ -159,14 +175,14 @@ impl<E: Election> Instance for Host<E> {
         self.step(Input::Command(command));
     }
 
-    fn tick(&mut self, now: Instant) {
+    fn tick(&mut self, now: Duration) {
         while let Some(at) = self.timers.iter().position(|(_, due)| *due <= now) {
             let (timer, _) = self.timers.swap_remove(at);
             self.step(Input::Timer(timer));
         }
     }
 
-    fn deadline(&self) -> Option<Instant> {
+    fn deadline(&self) -> Option<Duration> {
         self.timers.iter().map(|(_, due)| *due).min()
     }
 
@@ -178,9 +194,9 @@ impl<E: Election> Instance for Host<E> {
         }
     }
 
-    fn carry_out(&mut self, now: Instant, world: &mut dyn World) {
+    fn carry_out(&mut self, now: Duration, world: &mut dyn World) {
         while !self.blocked {
-            let Some(effect) = self.effects.0.pop_front() else { return };
+            let Some(effect) = self.effects.pop_front() else { return };
             match effect {
                 Effect::Send(to, message) => self.send(to, message, world),
                 Effect::SetTimer(timer, span) => {
@@ -193,12 +209,17 @@ impl<E: Election> Instance for Host<E> {
                     world.write(record, true);
                 }
                 Effect::Store(record) => world.write(record, false),
+                Effect::Announce(Event::Lease(slot)) => {
+                    let lease = Timer::Reign(Clock::Lease(slot));
+                    let until = self.timers.iter().find(|(timer, _)| *timer == lease).map(|(_, due)| *due);
+                    world.leased(until);
+                }
                 Effect::Announce(event) => world.announce(event),
             }
         }
     }
 
-    fn standing(&self) -> Standing {
+    fn first_standing(&self) -> Standing {
         self.member.standing()
     }
 

@@ -3,8 +3,11 @@
 //! - [`config`]: what it is told. [`storage`]: what it remembers.
 //! - [`daemon`]: the event loop, the only task; it owns all machines and all sockets.
 //! - [`host`]: drives one member as bytes and timers. [`disk`]: the thread that waits for fsync.
+//! - [`chaos`]: faults on purpose, if the config allows them.
+//! - [`face`]: what it shows, compared with the [`clock`]. [`votes`]: may it go on with its disk?
 //! - [`log`] and [`notify`]: telling people and the service manager.
 
+mod chaos;
 mod clock;
 pub mod config;
 pub mod daemon;
@@ -14,3 +17,4 @@ mod host;
 pub mod log;
 mod notify;
 pub mod storage;
+pub mod votes;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use algorithms::NodeId;
 use clap::Parser;
 use node::config::Config;
+use node::votes::{Mismatch, Start};
 use node::{daemon, log};
 
 /// One member of a Conclave cluster.
@@ -29,6 +30,12 @@ struct Args {
     /// Report every problem of the config and exit
     #[arg(long)]
     check: bool,
+    /// Begin a new cluster without having heard all its voters: nothing was ever granted
+    #[arg(long)]
+    bootstrap: bool,
+    /// Go on with another member list or lease than the disk was written under; all members must have been stopped
+    #[arg(long)]
+    accept_members: bool,
 }
 
 fn main() -> ExitCode {
@@ -68,11 +75,12 @@ async fn run(args: &Args, config: Config, id: NodeId) -> ExitCode {
         tracing::warn!("{notice}");
     }
     let data_dir = args.data_dir.clone().unwrap_or_else(|| PathBuf::from(format!("data/n{id}")));
-    let result = daemon::run(config, id, &data_dir).await;
+    let start = Start { bootstrap: args.bootstrap, accept_members: args.accept_members };
+    let result = daemon::run(config, id, &data_dir, start).await;
     log::drain();
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(&format!("{error:#}"), 1),
+        Err(error) => complain(&format!("{error:#}"), if error.is::<Mismatch>() { 2 } else { 1 }),
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use algorithms::catalog::{self, Row};
-use algorithms::{NodeId, Safety, Topology, Uid, View, Wins};
-use node::config::{Config, EXAMPLE, OnClose, Peer, PeerRole, Problems};
+use algorithms::{NodeId, OnClose, Safety, Topology, Uid, View, Wins};
+use node::config::{Config, EXAMPLE, Peer, PeerRole, Problems};
 
 /// A good config; line numbers in the tests count from its first line.
 const GOOD: &str = r#"[cluster]
@@ -118,7 +118,8 @@ command = "echo 5"
     assert_eq!((timing.heartbeat, timing.suspect_after), (millis(20), millis(100)));
     assert_eq!((timing.answer_timeout, timing.coordinator_timeout), (millis(40), millis(60_000)));
     assert_eq!((timing.start_grace, timing.lease, timing.max_drift), (millis(0), millis(1_500), 0.1));
-    assert_eq!(config.on_close, OnClose::Immediate);
+    assert_eq!(config.settings.on_close, OnClose::Immediate);
+    assert_eq!(config.settings.witnesses, [NodeId(65535)]);
     let first = &config.peers[0];
     assert_eq!((first.uid(), first.role, first.line), (Uid { priority: 7, id: NodeId(65535) }, PeerRole::Witness, 21));
     assert_eq!(first.http.as_deref(), Some("n1:8400"));
@@ -126,7 +127,7 @@ command = "echo 5"
     assert_eq!(config.lock_algorithm.as_deref(), Some("central"));
     assert_eq!(config.priority_command.as_deref(), Some("echo 5"));
     let unbuilt: Vec<usize> = config.notices.iter().map(|notice| notice.line).collect();
-    assert_eq!(unbuilt, [32, 34, 36, 25, 27], "asked for and not built: said, not silently dropped");
+    assert_eq!(unbuilt, [32, 34, 36, 25], "asked for and not built: said, not silently dropped");
 }
 
 #[test]
@@ -171,7 +172,7 @@ fn members_are_told_apart_by_their_facts() {
     }
     let facts = good().facts();
     let names: Vec<&str> = facts.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["algorithm", "topology", "members", "safety", "wins", "lease", "max_drift"]);
+    assert_eq!(names, ["algorithm", "topology", "members", "safety", "wins", "lease", "max_drift", "on_close"]);
     let lease = facts.iter().find(|(name, _)| name == "lease").unwrap();
     assert_eq!(lease.1, "500ms");
 }
@@ -215,9 +216,14 @@ fn each_mistake_is_named_with_its_line_and_its_remedy() {
             7,
             &["T', 80ms", "not longer than answer_timeout (T, 100ms)", "coordinator_timeout = \"300ms\""],
         ),
-        // Quorum, said or implied.
-        ("\"classic\"", "\"quorum\"", 4, &["not built yet", "write safety = \"classic\""]),
-        ("safety = \"classic\"\n", "", 1, &["has no safety", "write safety = \"classic\""]),
+        // Leases, where quorum is said or implied.
+        ("\"classic\"", "\"quorum\"\npreempt_after = \"900ms\"", 5, &["less than two leases", "\"1s\" or more"]),
+        (
+            "\"classic\"\n\n[timing]",
+            "\"quorum\"\n\n[timing]\nlease = \"150ms\"",
+            7,
+            &["two answer_timeouts", "\"200ms\""],
+        ),
         ("\"classic\"", "\"clasic\"", 4, &["unknown safety", "did you mean \"classic\"?"]),
         // Members.
         ("id = 2", "id = 1", 14, &["id 1 is already taken in line 11", "id = 2"]),
@@ -391,7 +397,7 @@ fn all_problems_come_at_once_in_the_order_of_the_lines() {
         .replace("\"250ms\"", "\"1ms\"")
         .replace("id = 2", "id = 1")
         .replace("7402", "7401")
-        .replace("\"classic\"", "\"quorum\"");
+        .replace("\"classic\"", "\"clasic\"");
     let problems = parse(&text).unwrap_err();
     let lines: Vec<usize> = problems.list.iter().map(|problem| problem.line).collect();
     assert_eq!(lines, [1, 2, 4, 8, 14, 15], "{problems}");

@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use algorithms::{Epoch, Incarnation, NodeId};
-use node::storage::{Damage, Grant, INNER_MAX, StateRecord, StorageError, Store};
+use algorithms::{Epoch, Incarnation, NodeId, Safety};
+use member::Record;
+use member::reign::{Holder, Vote};
+use node::storage::{Damage, INNER_MAX, StateRecord, StorageError, Store};
 
 /// A directory of its own for each test, removed at its end.
 struct Dir(PathBuf);
@@ -33,12 +36,12 @@ impl Drop for Dir {
 
 fn record(ceiling: u64) -> StateRecord {
     let incarnation = Incarnation { counter: 4, nonce: 0xdead_beef };
+    let holder = Some(Holder { id: NodeId(3), life: incarnation });
+    let vote = Vote { epoch: Epoch(7), holder, longest_lease: Duration::from_millis(500) };
     StateRecord {
         members: 99,
-        ceiling: Epoch(ceiling),
-        incarnation,
-        grant: Some(Grant { epoch: Epoch(7), holder: NodeId(3), incarnation }),
-        lease_max_ms: 500,
+        safety: Safety::Quorum,
+        member: Record { incarnation, ceiling: Epoch(ceiling), followed: Epoch(7), vote: Some(vote) },
         inner: vec![1, 2, 3],
     }
 }
@@ -152,7 +155,7 @@ fn a_failed_write_is_reported_and_keeps_the_old_record() {
     fs::remove_dir(dir.temporary()).unwrap();
     assert!(store.write(&StateRecord { inner: vec![5; INNER_MAX], ..record(192) }).is_ok(), "later writes go on");
     drop(store);
-    assert_eq!(read(&dir.0).unwrap().ceiling, Epoch(192));
+    assert_eq!(read(&dir.0).unwrap().member.ceiling, Epoch(192));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::admit::Claim;
+use crate::chaos::FaultMap;
 use crate::codec;
 use crate::dial::{Connected, DialError};
 use crate::exchange::{Channel, ExchangeError, nonce};
@@ -35,6 +36,7 @@ pub(crate) struct Context {
     pub(crate) handshake_deadline: Duration,
     pub(crate) unauthenticated_max: usize,
     pub(crate) log_limit: LogLimit,
+    pub(crate) faults: FaultMap,
 }
 
 /// What handshake tasks hand to the event loop.
@@ -134,6 +136,8 @@ async fn greet(
     let hello = Hello::from_bytes(&hello_bytes)?;
     if let Role::Peer(peer) = &hello.role {
         *claimed = Some(peer.id);
+        // A cut keeps the hello from arriving; the handshake's deadline goes on.
+        context.faults.uncut(peer.id).await;
     }
     me.check_hello(&hello, |id| context.known.contains(&id))
         .map_err(|refusal| GreetError::Refused(with_address(refusal, address)))?;
@@ -153,6 +157,9 @@ async fn greet(
         Reply::Proof(proof) => proof,
     };
     transcript.check_dialler(me.secret.as_ref(), &proof).map_err(GreetError::Refused)?;
+    if let Some(peer) = *claimed {
+        context.faults.uncut(peer).await;
+    }
     Ok(match hello.role {
         Role::Client => Guest::Client,
         Role::Peer(peer) => {

@@ -102,12 +102,22 @@ impl Dial {
 
     async fn connect_and_greet(&self, context: &Context, stage: &Stage) -> Result<Connected, DialError> {
         let unreachable = |why: &str| DialError::Unreachable(format!("{}: {why}", self.address));
-        let stream = match timeout(self.connect_timeout, connect(&self.address, self.attempt)).await {
+        let connecting = async {
+            context.faults.connect_delay(self.peer).await;
+            connect(&self.address, self.attempt).await
+        };
+        let stream = match timeout(self.connect_timeout, connecting).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(unreachable(&error.to_string())),
             Err(_) => return Err(unreachable("connect timed out")),
         };
-        match timeout(context.handshake_deadline, self.greet(context, stage, stream)).await {
+        let greeting = async {
+            let result = self.greet(context, stage, stream).await;
+            // Whatever it was, it would not have arrived.
+            context.faults.uncut(self.peer).await;
+            result
+        };
+        match timeout(context.handshake_deadline, greeting).await {
             Ok(Err(DialError::Unreachable(why))) => Err(unreachable(&why)),
             Ok(result) => result,
             Err(_) => Err(unreachable("handshake timed out")),

@@ -13,6 +13,7 @@
 
 mod accept;
 mod admit;
+mod chaos;
 mod client;
 pub mod codec;
 mod dial;
@@ -28,6 +29,7 @@ mod ready;
 mod secret;
 mod settings;
 
+pub use chaos::Faults;
 pub use client::{ClientConnection, ClientSettings, ConnectError, RecvError, connect_client};
 pub use codec::CodecError;
 pub use event::{ClientId, DownReason, Event};

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_util::codec::{Decoder, Encoder};
 
+use crate::chaos::{Faults, Shape};
 use crate::event::DownReason;
 use crate::frame::{FrameCodec, FrameError, PREFIX_BYTES};
 use crate::handshake::{Incarnation, PeerId};
@@ -32,6 +33,8 @@ pub(crate) struct Link {
     output: BytesMut,
     /// Writing failed: what can still be read is read, then the link ends.
     broken: Option<DownReason>,
+    /// Faults on purpose; almost always none.
+    shape: Option<Box<Shape>>,
     bell: Arc<Bell>,
     waker: Waker,
 }
@@ -62,7 +65,12 @@ impl Link {
     ) -> Self {
         let waker = Waker::from(Arc::clone(&bell));
         let output = BytesMut::new();
-        Self { owner, address, dirty: false, counted_bytes: 0, stream, input, output, broken: None, bell, waker }
+        let (dirty, counted_bytes, broken, shape) = (false, 0, None, None);
+        Self { owner, address, dirty, counted_bytes, stream, input, output, broken, shape, bell, waker }
+    }
+
+    pub(crate) fn set_faults(&mut self, faults: Faults) {
+        Shape::apply(&mut self.shape, faults);
     }
 
     /// Asks for a turn.
@@ -75,6 +83,10 @@ impl Link {
     /// The scratch buffer is shared by all links: an idle link holds no memory, and a length prefix reserves none.
     pub(crate) fn read(&mut self, scratch: &mut [u8], reads: usize, mut take: impl FnMut(Bytes)) -> Turn {
         self.bell.answer();
+        if self.shape.as_ref().is_some_and(|shape| shape.cuts_input()) {
+            // Not even the end of the connection arrives.
+            return Turn::Idle;
+        }
         if let Err(why) = self.cut(&mut take) {
             return Turn::Ended(why);
         }
@@ -98,6 +110,9 @@ impl Link {
     pub(crate) fn push(&mut self, payload: &[u8]) -> Result<(), FrameError> {
         if self.broken.is_none() {
             FrameCodec::authenticated().encode(payload, &mut self.output)?;
+            if let Some(shape) = &mut self.shape {
+                shape.pushed(PREFIX_BYTES + payload.len());
+            }
         }
         Ok(())
     }
@@ -111,8 +126,10 @@ impl Link {
     pub(crate) fn write(&mut self) {
         self.dirty = false;
         let written_bytes = self.output.len();
-        while !self.output.is_empty() {
-            let polled = Pin::new(&mut self.stream).poll_write(&mut Context::from_waker(&self.waker), &self.output);
+        let held_bytes = self.shape.as_mut().map_or(0, |shape| shape.held_bytes(written_bytes, &self.bell));
+        while self.output.len() > held_bytes {
+            let open = &self.output[..self.output.len() - held_bytes];
+            let polled = Pin::new(&mut self.stream).poll_write(&mut Context::from_waker(&self.waker), open);
             match polled {
                 Poll::Pending => return,
                 Poll::Ready(Ok(0)) => return self.give_up(DownReason::Error),
@@ -120,7 +137,7 @@ impl Link {
                 Poll::Ready(Err(error)) => return self.give_up(reason(&error)),
             }
         }
-        if written_bytes > KEEP_BYTES {
+        if self.output.is_empty() && written_bytes > KEEP_BYTES {
             self.output = BytesMut::new();
         }
     }

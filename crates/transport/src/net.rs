@@ -1,6 +1,7 @@
 //! The object that owns every authenticated connection of a process.
 
 mod arrivals;
+mod faults;
 mod traffic;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -17,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::accept::{self, Arrival, Context};
+use crate::chaos::FaultMap;
 use crate::dial;
 use crate::event::{ClientId, Event, EventQueue};
 use crate::frame::HANDSHAKE_FRAME_MAX_BYTES;
@@ -256,6 +258,7 @@ fn context(settings: &Settings) -> Context {
         handshake_deadline: settings.handshake_deadline,
         unauthenticated_max: settings.unauthenticated_max,
         log_limit: LogLimit::default(),
+        faults: FaultMap::default(),
     }
 }
 

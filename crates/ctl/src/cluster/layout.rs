@@ -89,6 +89,9 @@ pub(crate) fn config_text(plan: &Plan, addresses: &[String]) -> String {
     });
     text += wins.unwrap_or_default();
     let _ = write!(text, "preempt = {}\nsecret_file = \"{SECRET}\"\n", plan.preempt);
+    if plan.chaos {
+        text += "chaos = true\n";
+    }
     for (id, address) in (1..).zip(addresses) {
         let _ = write!(text, "\n[[peers]]\nid = {id}\naddress = \"{address}\"\n");
     }

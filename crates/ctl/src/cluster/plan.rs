@@ -12,6 +12,8 @@ pub struct Plan {
     /// `None`: as the catalog says.
     pub wins: Option<Wins>,
     pub preempt: bool,
+    /// May `ctl chaos` inject faults?
+    pub chaos: bool,
 }
 
 /// A cluster is at most this large: the config's own limit.
@@ -19,7 +21,8 @@ pub(crate) const NODES_MAX: u32 = 256;
 
 impl Plan {
     pub fn new(nodes: u32, row: &'static Row) -> Self {
-        Plan { name: "local".to_owned(), nodes, row, safety: "classic".to_owned(), wins: None, preempt: true }
+        let (name, safety) = ("local".to_owned(), "classic".to_owned());
+        Plan { name, nodes, row, safety, wins: None, preempt: true, chaos: false }
     }
 
     /// The id that must win while everybody is alive (all have the same priority), where the algorithm elects the best.

@@ -3,6 +3,7 @@
 pub(crate) mod algorithms;
 pub(crate) mod bench;
 mod change;
+pub(crate) mod chaos;
 mod choices;
 pub(crate) mod completions;
 pub(crate) mod config;

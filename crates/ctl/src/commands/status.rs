@@ -56,6 +56,8 @@ struct Row {
     sent: Option<u64>,
     received: Option<u64>,
     last_heard_ms: Option<u64>,
+    /// What `ctl chaos` has done to it.
+    faults: Option<Vec<String>>,
     #[serde(skip)]
     trouble: Option<String>,
 }
@@ -152,6 +154,7 @@ fn row(answer: &Answer, id: Option<u32>, statuses: &[&MemberStatus]) -> Row {
         sent: status.map(|status| status.sent),
         received: status.map(|status| status.received),
         last_heard_ms: statuses.iter().filter_map(heard_by).min(),
+        faults: status.map(|status| status.faults.clone()),
         trouble: answer.result.as_ref().err().map(ToString::to_string),
     }
 }
@@ -193,7 +196,18 @@ fn text(document: &Document, output: Output) -> String {
             (address, None),
         ]);
     }
-    format!("{}\n\n{}", table.render(output), verdict_line(document, output))
+    let faults = faults(document, output);
+    format!("{}\n\n{faults}{}", table.render(output), verdict_line(document, output))
+}
+
+/// A line per member with faults that somebody injected: nobody should wonder why such a cluster misbehaves.
+fn faults(document: &Document, output: Output) -> String {
+    let of = |member: &Row| {
+        let faults = member.faults.as_ref().filter(|faults| !faults.is_empty())?;
+        let id = member.id.map_or_else(|| member.address.clone(), |id| id.to_string());
+        Some(format!("{} at {id}: {}\n", output.paint(Ink::Yellow, "FAULTS"), faults.join(", ")))
+    };
+    document.members.iter().filter_map(of).collect()
 }
 
 fn verdict_line(document: &Document, output: Output) -> String {

@@ -51,6 +51,9 @@ pub(crate) struct Args {
     /// May a recovered better id take over from a healthy leader?
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     preempt: bool,
+    /// Allow `ctl chaos` to inject faults
+    #[arg(long)]
+    chaos: bool,
     /// The first member's port; the others follow [default: 7401 if those are free, else any]
     #[arg(long, value_name = "PORT")]
     base_port: Option<u16>,
@@ -78,7 +81,8 @@ pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), 
     let topology: Option<Topology> = args.topology.topology;
     let wins: Option<Wins> = args.wins.wins;
     let row = Plan::choose(args.algorithm.name(), topology).map_err(|e| Failure::usage(e).hint("ctl algorithms"))?;
-    let plan = Plan { safety: args.safety.clone(), wins, preempt: args.preempt, ..Plan::new(args.nodes, row) };
+    let Args { preempt, chaos, .. } = *args;
+    let plan = Plan { safety: args.safety.clone(), wins, preempt, chaos, ..Plan::new(args.nodes, row) };
     let binary = node_binary().map_err(|error| {
         Failure::from(error).hint("build it: cargo build --release -p node, and start the `ctl` beside it")
     })?;

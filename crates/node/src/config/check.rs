@@ -52,7 +52,6 @@ fn fit(row: &'static Row, cluster: &Cluster, line: usize, problems: &mut Problem
 
 pub(super) fn all(draft: &Draft, config: &Config, problems: &mut Problems) {
     name(&draft.cluster, problems);
-    refuse_quorum_until_built(&draft.cluster, config, problems);
     preemption(&draft.cluster, config, problems);
     times(draft, config, problems);
     peers(draft, config, problems);
@@ -85,10 +84,6 @@ pub(super) fn notices(draft: &Draft, row: &Row) -> Vec<Problem> {
     unbuilt(&draft.lock_algorithm, "algorithm in [locks]");
     unbuilt(&draft.priority_command, "command in [priority]");
     draft.peers.iter().for_each(|peer| unbuilt(&peer.http, "http in [[peers]]"));
-    for role in draft.peers.iter().filter_map(|peer| peer.role).filter(|role| role.value != PeerRole::Member) {
-        let message = format!("role = \"{}\" matters to quorum reigns only", role.value.name());
-        notices.push(role.line, message, "with safety = \"classic\" this peer stands like any other");
-    }
     if let (Some(short), Some(answer)) = (draft.timing.coordinator_timeout, draft.timing.answer_timeout) {
         let proven = answer.value.saturating_mul(row.coordinator_factor);
         if short.value > answer.value && short.value < proven {
@@ -111,20 +106,6 @@ fn name(cluster: &Cluster, problems: &mut Problems) {
             }
         }
     }
-}
-
-/// `quorum` is the documented default, and silence must not mean less than what is documented: until quorum reigns
-/// exist, every config says `classic` itself. Goes away with them.
-fn refuse_quorum_until_built(cluster: &Cluster, config: &Config, problems: &mut Problems) {
-    let unreadable = cluster.says_safety && cluster.safety.is_none();
-    if unreadable || config.settings.safety == Safety::Classic {
-        return;
-    }
-    let (line, message) = match cluster.safety {
-        Some(said) => (said.line, "safety = \"quorum\" is not built yet"),
-        None => (cluster.line, "[cluster] has no safety, and its default \"quorum\" is not built yet"),
-    };
-    problems.push(line, message, "write safety = \"classic\" (one leader per connected part of the cluster)");
 }
 
 fn preemption(cluster: &Cluster, config: &Config, problems: &mut Problems) {
@@ -157,6 +138,9 @@ fn times(draft: &Draft, config: &Config, problems: &mut Problems) {
         let remedy = format!("write suspect_after = \"{}\" or more, or a shorter heartbeat", Human(twice));
         problems.push(line, message, remedy);
     }
+    if config.settings.safety == Safety::Quorum {
+        leases(draft, config, problems);
+    }
     let (short, long) = (timing.answer_timeout, timing.coordinator_timeout);
     if let Some(line) = blame(said.coordinator_timeout, said.answer_timeout).filter(|_| long <= short) {
         let message = format!(
@@ -168,6 +152,23 @@ fn times(draft: &Draft, config: &Config, problems: &mut Problems) {
         let enough = Human(short.saturating_mul(factor));
         let remedy = format!("write coordinator_timeout = \"{enough}\" ({factor} T, as {} needs)", config.row.name);
         problems.push(line, message, remedy);
+    }
+}
+
+/// A lease must outlast an attempt to get one, and a better member must leave a new leader the time to settle.
+fn leases(draft: &Draft, config: &Config, problems: &mut Problems) {
+    let (said, timing) = (&draft.timing, &config.settings.timing);
+    let shortest = timing.answer_timeout.saturating_mul(2);
+    if let Some(line) = blame(said.lease, said.answer_timeout).filter(|_| timing.lease < shortest) {
+        let (lease, answer) = (Human(timing.lease), Human(timing.answer_timeout));
+        let message = format!("lease ({lease}) is less than two answer_timeouts ({answer} each)");
+        problems.push(line, message, format!("write lease = \"{}\" or more", Human(shortest)));
+    }
+    let patient = timing.lease.saturating_mul(2);
+    let hasty = draft.cluster.preempt_after.filter(|found| found.value < patient);
+    if let Some(found) = hasty {
+        let message = format!("preempt_after ({}) is less than two leases", Human(found.value));
+        problems.push(found.line, message, format!("write preempt_after = \"{}\" or more", Human(patient)));
     }
 }
 

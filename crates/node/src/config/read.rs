@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use ::toml::de::DeTable;
 use algorithms::catalog::{self, Row};
-use algorithms::{NodeId, Safety, Settings, Timing, Topology, Wins};
+use algorithms::{NodeId, OnClose, Safety, Settings, Timing, Topology, Wins};
 
 use super::problems::Problems;
 use super::section::{Found, Pairs, Reader, Section};
-use super::{Config, OnClose, Peer, PeerRole, check};
+use super::{Config, Peer, PeerRole, check};
 
 const TOPOLOGIES: [(&str, Topology); 3] =
     [("mesh", Topology::Mesh), ("ring", Topology::Ring), ("graph", Topology::Graph)];
@@ -47,9 +47,8 @@ pub(super) struct Cluster {
     pub(super) secret_file: Option<Found<String>>,
     pub(super) insecure: Option<Found<bool>>,
     pub(super) chaos: Option<Found<bool>>,
-    /// Are these keys there at all, readable or not?
+    /// Is it there at all, readable or not?
     pub(super) says_name: bool,
-    pub(super) says_safety: bool,
 }
 
 pub(super) struct Times {
@@ -123,7 +122,6 @@ fn cluster(reader: &mut Reader<'_>, section: &Section<'_>) -> Cluster {
         insecure: reader.boolean(section, "insecure"),
         chaos: reader.boolean(section, "chaos"),
         says_name: section.has("name"),
-        says_safety: section.has("safety"),
     }
 }
 
@@ -161,6 +159,9 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
     let cluster = &draft.cluster;
     let value = |found: &Option<Found<String>>| found.as_ref().map(|found| found.value.clone());
     let pair = |link: &Found<(u32, u32)>| (NodeId(link.value.0), NodeId(link.value.1));
+    let peers: Vec<Peer> = draft.peers.iter().map(resolve_peer).collect();
+    let with_role = |role| peers.iter().filter(|peer| peer.role == role).map(|peer| peer.id).collect();
+    let timing = timing(&draft.timing, row);
     Config {
         path: path.to_path_buf(),
         name: value(&cluster.name).unwrap_or_default(),
@@ -170,11 +171,13 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
             wins: cluster.wins.map_or(row.wins, |found| found.value),
             safety: cluster.safety.map_or(Safety::Quorum, |found| found.value),
             preempt: cluster.preempt.is_none_or(|found| found.value),
-            preempt_after: or(cluster.preempt_after, Settings::default().preempt_after),
-            timing: timing(&draft.timing, row),
+            preempt_after: or(cluster.preempt_after, Settings::default().preempt_after.max(2 * timing.lease)),
+            timing,
+            on_close: draft.timing.on_close.map_or(OnClose::default(), |found| found.value),
+            witnesses: with_role(PeerRole::Witness),
+            learners: with_role(PeerRole::Learner),
         },
-        on_close: draft.timing.on_close.map_or(OnClose::default(), |found| found.value),
-        peers: draft.peers.iter().map(resolve_peer).collect(),
+        peers,
         links: draft.links.iter().flat_map(|links| links.value.iter().map(pair)).collect(),
         secret_file: cluster.secret_file.as_ref().map(|file| beside(path, &file.value)),
         insecure: cluster.insecure.is_some_and(|found| found.value),

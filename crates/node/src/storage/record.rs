@@ -203,19 +203,25 @@ mod tests {
 
     fn full() -> StateRecord {
         let incarnation = Incarnation { counter: 3, nonce: 0x0123_4567_89ab_cdef };
+        let holder = Some(Holder { id: NodeId(5), life: incarnation });
+        let vote = Vote { epoch: Epoch(77), holder, longest_lease: Duration::from_millis(500) };
         StateRecord {
             members: 0xfeed,
-            ceiling: Epoch(128),
-            incarnation,
-            grant: Some(Grant { epoch: Epoch(77), holder: NodeId(5), incarnation }),
-            lease_max_ms: 500,
+            safety: Safety::Quorum,
+            member: Record { incarnation, ceiling: Epoch(128), followed: Epoch(78), vote: Some(vote) },
             inner: (0..=255).collect(),
         }
     }
 
+    fn empty() -> StateRecord {
+        StateRecord { members: 0, safety: Safety::Classic, member: Record::default(), inner: Vec::new() }
+    }
+
     #[test]
     fn every_record_comes_back_as_it_was_written() {
-        for record in [StateRecord::default(), full(), StateRecord { inner: vec![7; INNER_MAX], ..full() }] {
+        let mut holderless = full();
+        holderless.member.vote = holderless.member.vote.map(|vote| Vote { holder: None, ..vote });
+        for record in [empty(), full(), holderless, StateRecord { inner: vec![7; INNER_MAX], ..full() }] {
             assert_eq!(decode(&encode(&record).unwrap()), Ok(record));
         }
         assert_eq!(encode(&StateRecord { inner: vec![7; INNER_MAX + 1], ..full() }), None);

@@ -1,9 +1,11 @@
 //! Finished handshakes become links; unfinished ones become the next dial.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
+use bytes::BytesMut;
 use tokio::net::TcpStream;
 
 use super::{ARRIVALS_PER_TURN, Net};
@@ -15,6 +17,9 @@ use crate::event::{ClientId, DownReason, Event};
 use crate::handshake::{PeerId, Refusal, RefuseCode, Verdict};
 use crate::link::{Link, Owner};
 use crate::net::traffic::READS_TO_DRAIN;
+
+/// A socket, and what has been read from it already.
+type Parts = (TcpStream, BytesMut);
 
 impl Net {
     pub(super) fn take_arrivals(&mut self, cx: &mut TaskContext<'_>) {
@@ -73,7 +78,7 @@ impl Net {
             Ok(Connected { parts, address, incarnation, floor }) => {
                 let key = self.fresh_key();
                 let owner = Owner::Peer { id, incarnation, floor };
-                self.install(key, Link::new(owner, address, parts, self.ready.bell(key)));
+                self.install(key, self.peer_link(key, owner, id, address, parts));
                 return;
             }
             Err(DialError::Unreachable(why)) => self.events.push(Event::Unreachable { peer: id, why }),
@@ -128,7 +133,13 @@ impl Net {
         let own_dials = peer.dials;
         let key = self.fresh_key();
         let owner = Owner::Peer { id: claim.id, incarnation: claim.incarnation, floor: claim.attempt };
-        self.welcome(key, Link::new(owner, address, parts, self.ready.bell(key)), own_dials);
+        self.welcome(key, self.peer_link(key, owner, claim.id, address, parts), own_dials);
+    }
+
+    fn peer_link(&self, key: u64, owner: Owner, id: PeerId, address: SocketAddr, parts: Parts) -> Link {
+        let mut link = Link::new(owner, address, parts, self.ready.bell(key));
+        link.set_faults(self.context.faults.of(id));
+        link
     }
 
     fn decide(&self, claim: &Claim) -> Admission {

@@ -21,7 +21,10 @@ impl Invariant for OneReignAtATime {
             None => Ok(()),
             Some(Leader { node, epoch, bound }) => {
                 let of = members.len();
-                Err(format!("{} leads in epoch {epoch} and only {bound} of {of} voters are bound to it", members[*node]))
+                Err(format!(
+                    "{} leads in epoch {epoch} and only {bound} of {of} voters are bound to it",
+                    members[*node]
+                ))
             }
         }
     }

@@ -1,0 +1,171 @@
+//! `ctl chaos`: faults on purpose.
+
+mod act;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use client::{CHAOS_MAX, Chaos, Way, format_duration};
+
+use self::act::Order;
+use crate::args::Globals;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::target::Target;
+
+/// Inject faults into a running cluster: cut, delay, pause, kill; and heal
+///
+/// Needs no root: the members do it to themselves, and only if their config says `chaos = true`. Cuts and delays last
+/// until `ctl chaos heal` or a restart; `ctl status` shows them.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl up --chaos               a local cluster that allows it
+  ctl chaos cut 5 1,2,3,4
+  ctl chaos heal")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum What {
+    Cut(CutArgs),
+    Delay(DelayArgs),
+    Heal(HealArgs),
+    Pause(PauseArgs),
+    Kill(KillArgs),
+}
+
+/// Let nothing pass between two members, or two groups of them
+///
+/// Like a network that loses every packet: no connection is closed, new ones time out. What was sent meanwhile is held
+/// (up to the limit of a connection's queue) and arrives after `ctl chaos heal`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl chaos cut 1 2
+  ctl chaos cut 5 1,2,3,4       all links of one member
+  ctl chaos cut 1,2 3,4,5       a partition
+  ctl chaos cut 5 1 --one-way   5 is not heard by 1, but hears it")]
+struct CutArgs {
+    #[command(flatten)]
+    between: Between,
+}
+
+/// Let frames between two members, or two groups of them, arrive later
+///
+/// The order stays. A delay of 0 ends it.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl chaos delay 1 2 50ms
+  ctl chaos delay 5 1,2,3,4 1s --one-way")]
+struct DelayArgs {
+    #[command(flatten)]
+    between: Between,
+    /// How much later, in each direction; at most 60s
+    #[arg(value_name = "TIME", value_parser = bounded)]
+    time: Duration,
+}
+
+/// End every cut and every delay, at all members
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl chaos heal")]
+struct HealArgs {}
+
+/// Let a member's whole process hang for a while
+///
+/// It sends no heartbeat and gives no answer, but its connections stay open; then it goes on.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl chaos pause 5
+  ctl chaos pause 5 --for 10s")]
+struct PauseArgs {
+    /// Which member
+    #[arg(value_name = "A")]
+    member: u32,
+    /// How long; at most 60s
+    #[arg(long = "for", value_name = "TIME", value_parser = bounded, default_value = "2s")]
+    time: Duration,
+}
+
+/// End a member's process as `kill -9` does
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl chaos kill 5")]
+struct KillArgs {
+    /// Which member
+    #[arg(value_name = "A")]
+    member: u32,
+}
+
+#[derive(clap::Args, Debug)]
+struct Between {
+    /// A member, or several
+    #[arg(value_name = "A[,A...]", value_parser = group)]
+    a: Group,
+    /// The other member, or several
+    #[arg(value_name = "B[,B...]", value_parser = group)]
+    b: Group,
+    /// Only from A to B: what B sends still reaches A
+    #[arg(long)]
+    one_way: bool,
+}
+
+/// Members on one side of a fault. A type of its own: clap would take a list for many arguments.
+#[derive(Clone, Debug)]
+struct Group(Vec<u32>);
+
+fn group(text: &str) -> Result<Group, String> {
+    let id = |word: &str| word.parse().map_err(|_| format!("`{word}` is no member: write ids, as in 3 or 1,2"));
+    let ids: BTreeSet<u32> = text.split(',').map(id).collect::<Result<_, _>>()?;
+    Ok(Group(ids.into_iter().collect()))
+}
+
+fn bounded(text: &str) -> Result<Duration, String> {
+    let time = client::parse_duration(text).map_err(|error| error.to_string())?;
+    if time > CHAOS_MAX {
+        return Err(format!("at most {}", format_duration(CHAOS_MAX)));
+    }
+    Ok(time)
+}
+
+/// Rounded up: no fault becomes none.
+fn milliseconds(time: Duration) -> u64 {
+    time.as_micros().div_ceil(1000) as u64
+}
+
+pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
+    let order = match &args.what {
+        What::Cut(CutArgs { between }) => between.order("cut", None, |peer, way| Chaos::Cut { peer, way })?,
+        What::Delay(DelayArgs { between, time }) => {
+            let ms = milliseconds(*time);
+            between.order("delay", Some(ms), |peer, way| Chaos::Delay { peer, way, ms })?
+        }
+        What::Heal(HealArgs {}) => return act::heal(&Target::resolve(globals)?, output).await,
+        What::Pause(PauseArgs { member, time }) => {
+            let ms = milliseconds(*time);
+            Order { ms: Some(ms), ..Order::alone("pause", *member, Chaos::Pause { ms }) }
+        }
+        What::Kill(KillArgs { member }) => Order::alone("kill", *member, Chaos::Kill),
+    };
+    order.carry_out(&Target::resolve(globals)?, output).await
+}
+
+impl Between {
+    /// Every pair, and of every pair both ends: each does its half.
+    fn order(&self, action: &'static str, ms: Option<u64>, part: impl Fn(u32, Way) -> Chaos) -> Result<Order, Failure> {
+        let (Group(a), Group(b)) = (&self.a, &self.b);
+        if let Some(both) = a.iter().find(|id| b.contains(id)) {
+            return Err(Failure::usage(format!("member {both} stands on both sides"))
+                .because("a fault is between two different members")
+                .hint(format!("ctl chaos {action} --help")));
+        }
+        let (out, back) = if self.one_way { (Way::Out, Way::In) } else { (Way::Both, Way::Both) };
+        let halves = |ids: &[u32], others: &[u32], way: Way| {
+            let half = |&id: &u32| (id, others.iter().map(|&peer| part(peer, way)).collect());
+            ids.iter().map(half).collect::<Vec<(u32, Vec<Chaos>)>>()
+        };
+        let parts = [halves(a, b, out), halves(b, a, back)].concat();
+        Ok(Order { action, a: a.clone(), b: b.clone(), one_way: self.one_way, ms, parts })
+    }
+}

@@ -1,0 +1,216 @@
+//! Asking members for their parts of a fault, and saying who has taken its part and who has not.
+
+use std::io::ErrorKind;
+
+use client::{Chaos, Client, ClientError, ConnectError, Endpoint, FailCode, within};
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::target::{Target, nobody, request_failed};
+
+/// A fault, and what each member has to do for it.
+#[derive(Debug)]
+pub(super) struct Order {
+    pub(super) action: &'static str,
+    pub(super) a: Vec<u32>,
+    pub(super) b: Vec<u32>,
+    pub(super) one_way: bool,
+    pub(super) ms: Option<u64>,
+    pub(super) parts: Vec<(u32, Vec<Chaos>)>,
+}
+
+#[derive(Serialize, Default)]
+struct Line {
+    schema: &'static str,
+    action: &'static str,
+    a: Vec<u32>,
+    b: Vec<u32>,
+    one_way: bool,
+    ms: Option<u64>,
+    /// The members that have done their part, and those that have not.
+    applied: Vec<u32>,
+    failed: Vec<Lack>,
+}
+
+#[derive(Serialize)]
+struct Lack {
+    id: Option<u32>,
+    address: String,
+    why: String,
+}
+
+const SCHEMA: &str = "conclave.chaos/1";
+
+impl Order {
+    pub(super) fn alone(action: &'static str, member: u32, part: Chaos) -> Self {
+        let parts = vec![(member, vec![part])];
+        Order { action, a: vec![member], b: Vec::new(), one_way: false, ms: None, parts }
+    }
+
+    /// All members are reached before the first is asked for anything: a fault is whole or not there, as far as a
+    /// client can see to that. What it cannot see to, it says.
+    pub(super) async fn carry_out(self, target: &Target, output: Output) -> Result<(), Failure> {
+        let patience = target.member_timeout.min(target.timeout);
+        let mut ready = Vec::new();
+        for (id, parts) in &self.parts {
+            let endpoint = locate(target, *id).await?;
+            let client = within(patience, Client::connect(&endpoint.address, &target.settings)).await;
+            let client = client.map_err(|error| {
+                let what = format!("nothing was injected: member {endpoint} cannot be asked");
+                request_failed(&what, &error)
+            })?;
+            ready.push((*id, endpoint, client, parts));
+        }
+        let mut line =
+            Line { schema: SCHEMA, action: self.action, one_way: self.one_way, ms: self.ms, ..Line::default() };
+        let mut first = None;
+        for (id, endpoint, mut client, parts) in ready {
+            let asked = within(patience, async {
+                for part in parts {
+                    client.chaos(*part).await?;
+                }
+                Ok(())
+            });
+            match asked.await {
+                Ok(()) => line.applied.push(id),
+                Err(error) => {
+                    line.failed.push(Lack { id: Some(id), address: endpoint.address, why: error.to_string() });
+                    first.get_or_insert(error);
+                }
+            }
+        }
+        (line.a, line.b) = (self.a, self.b);
+        line.finish(first, output)
+    }
+}
+
+/// Tells every member. One that does not run has no faults either; one that is only out of reach may have.
+pub(super) async fn heal(target: &Target, output: Output) -> Result<(), Failure> {
+    let patience = target.member_timeout.min(target.timeout);
+    let mut asked = JoinSet::new();
+    for endpoint in target.endpoints.clone() {
+        let settings = target.settings.clone();
+        asked.spawn(async move {
+            let healed = within(patience, async {
+                let mut client = Client::connect(&endpoint.address, &settings).await?;
+                client.chaos(Chaos::Heal).await?;
+                Ok(client.member_id())
+            });
+            (healed.await, endpoint)
+        });
+    }
+    let mut line = Line { schema: SCHEMA, action: "heal", ..Line::default() };
+    let mut failures = Vec::new();
+    for (healed, endpoint) in asked.join_all().await {
+        match healed {
+            Ok(id) => line.applied.push(id),
+            Err(error) => failures.push((endpoint, error)),
+        }
+    }
+    line.applied.sort_unstable();
+    if line.applied.is_empty() && !failures.iter().any(|(_, error)| is_off(error)) {
+        return Err(nobody(&failures.iter().map(|(endpoint, error)| (endpoint, error)).collect::<Vec<_>>()));
+    }
+    let (gone, failed): (Vec<_>, Vec<_>) = failures.into_iter().partition(|(_, error)| nobody_listens(error));
+    for (endpoint, _) in gone {
+        eprintln!("member {endpoint} does not run: its faults ended with it");
+    }
+    let lack = |(endpoint, error): &(Endpoint, ClientError)| Lack {
+        id: endpoint.id,
+        address: endpoint.address.clone(),
+        why: error.to_string(),
+    };
+    line.failed = failed.iter().map(lack).collect();
+    line.finish(failed.into_iter().next().map(|(_, error)| error), output)
+}
+
+impl Line {
+    /// Shows what was done, and fails if some of it was not.
+    fn finish(&self, error: Option<ClientError>, output: Output) -> Result<(), Failure> {
+        if !self.applied.is_empty() {
+            if output.is_json() {
+                Output::json(self)?;
+            } else {
+                Output::line(self.words())?;
+            }
+        }
+        let Some(error) = error else { return Ok(()) };
+        let reasons: Vec<String> = self.failed.iter().map(Lack::words).collect();
+        let what = match &self.applied[..] {
+            [] => format!("{}: no member has done it", self.action),
+            some => format!("{}: only {} did it, not everybody it takes", self.action, list(some)),
+        };
+        let hint = if is_off(&error) {
+            "write `chaos = true` below [cluster] in the members' config and start them again (`ctl up --chaos` locally)"
+        } else if self.action == "heal" {
+            "ctl chaos heal, again; `ctl status` shows what is still in force"
+        } else {
+            "ctl chaos heal ends what is there; `ctl status` shows it"
+        };
+        Err(request_failed(&what, &error).because(reasons.join("\n")).hint(hint))
+    }
+
+    fn words(&self) -> String {
+        let (a, b) = (list(&self.a), list(&self.b));
+        let arrow = if self.one_way { "->" } else { "<->" };
+        let ms = self.ms.unwrap_or_default();
+        match self.action {
+            "heal" => format!("healed: {}", list(&self.applied)),
+            "pause" => format!("{a} hangs for {ms} ms"),
+            "kill" => format!("{a} was killed"),
+            "delay" => format!("{a} {arrow} {b}: delayed by {ms} ms; `ctl chaos heal` ends it"),
+            _ => format!("{a} {arrow} {b}: cut; `ctl chaos heal` ends it"),
+        }
+    }
+}
+
+impl Lack {
+    fn words(&self) -> String {
+        match self.id {
+            Some(id) => format!("{id} at {}: {}", self.address, self.why),
+            None => format!("{}: {}", self.address, self.why),
+        }
+    }
+}
+
+/// Where a member is asked: known from the config, else found by asking everybody.
+async fn locate(target: &Target, id: u32) -> Result<Endpoint, Failure> {
+    if let Some(known) = target.endpoints.iter().find(|endpoint| endpoint.id == Some(id)) {
+        return Ok(known.clone());
+    }
+    let answers = target.ask_all().await;
+    let mut failures = Vec::new();
+    for answer in &answers {
+        match &answer.result {
+            Ok(status) if status.id == id => return Ok(Endpoint::member(id, &answer.endpoint.address)),
+            Ok(_) => {}
+            Err(error) => failures.push((&answer.endpoint, error)),
+        }
+    }
+    if failures.len() == answers.len() {
+        return Err(nobody(&failures));
+    }
+    let (exit, why) = match failures.first() {
+        // It may be the one that does not answer.
+        Some((endpoint, error)) if endpoint.id.is_none() => (Exit::Unreachable, format!("{endpoint}: {error}")),
+        _ => (Exit::Usage, "neither the config nor an endpoint has this id".to_owned()),
+    };
+    Err(Failure::new(exit, format!("nothing was injected: no member {id} among those asked"))
+        .because(why)
+        .hint("ctl status lists the members"))
+}
+
+/// The member lets this client in, but its config forbids chaos.
+fn is_off(error: &ClientError) -> bool {
+    matches!(error, ClientError::Failed { code: FailCode::Refused, .. })
+}
+
+fn nobody_listens(error: &ClientError) -> bool {
+    matches!(error, ClientError::Connect(ConnectError::Unreachable(why)) if why.kind() == ErrorKind::ConnectionRefused)
+}
+
+fn list(ids: &[u32]) -> String {
+    ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}

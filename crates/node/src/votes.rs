@@ -1,0 +1,65 @@
+//! May this process go on with the votes that are on its disk?
+
+use algorithms::{Epoch, Safety};
+use member::Record;
+use member::reign::Vote;
+use thiserror::Error;
+
+use crate::config::Config;
+use crate::storage::StateRecord;
+
+/// What the operator said about the disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Start {
+    /// This is a new cluster: nothing was ever granted.
+    pub bootstrap: bool,
+    /// The member list and the lease have changed on all members, which were all stopped.
+    pub accept_members: bool,
+}
+
+/// The record and the config do not belong together. Nothing was changed.
+#[derive(Debug, Error)]
+pub enum Mismatch {
+    #[error(
+        "the state on disk was written with safety = \"{recorded}\", the config says \"{configured}\": epochs of the two \
+         count differently, so tokens could go back. Write safety = \"{recorded}\", or stop all members and give all of \
+         them new data directories"
+    )]
+    Safety { recorded: &'static str, configured: &'static str },
+    #[error(
+        "the member list, a role, the lease or max_drift is not what the votes on disk were given under: members that \
+         disagree on it could elect two leaders. Undo the change; or stop all members, change the config everywhere, \
+         and start each once with --accept-members"
+    )]
+    Members,
+    #[error("--bootstrap is for a member that has no votes on disk; this one has: start it without")]
+    Bootstrap,
+}
+
+pub(crate) fn go_on(
+    config: &Config,
+    stored: Option<StateRecord>,
+    start: Start,
+) -> Result<Option<StateRecord>, Mismatch> {
+    let safety = config.settings.safety;
+    if let Some(stored) = stored.as_ref().filter(|stored| stored.safety != safety) {
+        return Err(Mismatch::Safety { recorded: stored.safety.name(), configured: safety.name() });
+    }
+    if safety == Safety::Classic {
+        return Ok(stored);
+    }
+    let votes = stored.as_ref().is_some_and(|stored| stored.member.vote.is_some());
+    if start.bootstrap {
+        return if votes { Err(Mismatch::Bootstrap) } else { Ok(Some(new_cluster(config, stored))) };
+    }
+    let changed = stored.as_ref().is_some_and(|stored| stored.members != config.votes_digest());
+    if changed && !start.accept_members { Err(Mismatch::Members) } else { Ok(stored) }
+}
+
+/// The operator's word that nothing was ever granted stands for asking all the others.
+fn new_cluster(config: &Config, stored: Option<StateRecord>) -> StateRecord {
+    let vote = Vote { epoch: Epoch(0), holder: None, longest_lease: config.settings.timing.lease };
+    let member = stored.map_or_else(Record::default, |stored| stored.member);
+    let member = Record { vote: Some(vote), ..member };
+    StateRecord { members: config.votes_digest(), safety: Safety::Quorum, member, inner: Vec::new() }
+}
