@@ -5,6 +5,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use sim::{KindCount, Report};
 
+use super::super::theory::Theory;
 use super::ring::RingArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, Table};
@@ -65,14 +66,6 @@ impl Serialize for ByKind<'_> {
     }
 }
 
-/// Election messages over all inputs; null where theory has no finite number.
-#[derive(Serialize)]
-struct Theory {
-    best: f64,
-    mean: Option<f64>,
-    worst: f64,
-}
-
 pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     let mut broken = Vec::new();
     for nth in 0..args.trials {
@@ -110,7 +103,7 @@ fn document<'a>(report: &'a Report, args: &Args) -> Document<'a> {
         rounds: report.rounds,
         steps: report.steps,
         wall_ms: (report.wall.as_secs_f64() * 1e6).round() / 1e3,
-        theory: Theory { best: report.theory.best, mean: report.theory.mean, worst: report.theory.worst },
+        theory: report.theory.into(),
     }
 }
 
@@ -139,14 +132,7 @@ fn text(report: &Report, args: &Args, output: Output) -> String {
     for (name, count, theory) in sums {
         table.plain([format!("= {name}"), count.to_string(), range(theory)]);
     }
-    let bounds = report.theory;
-    let number = |value: f64| if value.is_finite() { format!("{value:.0}") } else { "unbounded".to_owned() };
-    let mean = bounds.mean.map_or_else(String::new, |mean| format!("mean {mean:.1}, "));
-    let theory = format!(
-        "election messages of {nodes} nodes in theory: best {}, {mean}worst {}",
-        number(bounds.best),
-        number(bounds.worst)
-    );
+    let theory = format!("election messages of {nodes} nodes in theory: {}", Theory::from(report.theory));
     format!("{head}\n{}\n\n{theory}", table.render(output))
 }
 
