@@ -100,6 +100,7 @@ fn wrong_usage_exits_2_and_says_why_on_stderr() {
         (&["sim", "run", "--ids", "1,x"], "x"),
         (&["sim", "run", "--ids", "1,2", "--initiators", "3"], "3"),
         (&["sim", "run", "--ids", "1,2", "--crash", "3"], "3"),
+        (&["sim", "run", "--ids", "7,7"], "id 7 is there twice"),
         (&["sim", "run"], "--nodes"),
         (&["up", "-n", "0"], "0"),
         (&["chaos", "cut", "1"], "<B[,B...]>"),
@@ -126,6 +127,19 @@ fn an_unknown_algorithm_exits_2_and_lists_the_known_ones() {
         assert_eq!(output.status.code(), Some(2), "{command:?}");
         for name in catalog::names() {
             assert!(stderr(&output).contains(name), "{name} is missing: {}", stderr(&output));
+        }
+    }
+}
+
+#[test]
+fn ids_an_algorithm_cannot_count_to_exit_2_and_name_the_limit() {
+    let fussy = ROWS.iter().filter(|row| row.assumes.contains("small ids"));
+    for row in fussy {
+        for command in ["run", "draw", "step"] {
+            let output = run(&["sim", command, "--algorithm", row.name, "--ids", "1,4000000000"]);
+            assert_eq!(output.status.code(), Some(2), "{}: {}", row.name, stderr(&output));
+            let said = stderr(&output);
+            assert!(said.contains(row.name) && said.contains("4000000000") && said.contains("limit"), "{said}");
         }
     }
 }
@@ -166,6 +180,7 @@ fn status_of_a_dead_cluster_still_shows_its_members() {
     assert_eq!(status["schema"], "conclave.status/1");
     assert_eq!(status["verdict"], "NO QUORUM");
     assert_eq!(status["leader"], Value::Null);
+    assert_eq!((&status["election_messages"], &status["theory"]), (&Value::Null, &Value::Null));
     let member = &status["members"][0];
     assert_eq!((&member["up"], &member["role"], &member["address"]), (&false.into(), &"down".into(), &endpoint.into()));
     for key in ["id", "leader", "epoch", "incarnation", "lease_ms", "sent", "received", "last_heard_ms", "faults"] {
@@ -233,6 +248,17 @@ fn the_same_seed_prints_the_same_and_trials_take_the_next_ones() {
     let seeds: Vec<Value> =
         json_lines(&run(&[&arguments[..], &["-o", "json"]].concat())).iter().map(|line| line["seed"].clone()).collect();
     assert_eq!(seeds, [9, 10, 11].map(Value::from));
+}
+
+#[test]
+fn many_trials_end_with_their_mean_close_to_theorys() {
+    let row = ROWS.iter().find(|row| (row.bounds)(64).mean.is_some_and(|mean| mean < (row.bounds)(64).worst)).unwrap();
+    let output = run(&["sim", "run", "--nodes", "1024", "--trials", "1000", "--algorithm", row.name]);
+    let text = stdout(&output);
+    let summary = text.lines().last().unwrap();
+    let deviation = summary.rsplit_once("deviation ").and_then(|(_, rest)| rest.strip_suffix(" %"));
+    let deviation: f64 = deviation.unwrap_or_else(|| panic!("{summary}")).parse().unwrap();
+    assert!(summary.starts_with("1000 trials: ") && deviation.abs() < 2.0, "{summary}");
 }
 
 #[test]

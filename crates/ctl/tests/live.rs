@@ -111,6 +111,28 @@ async fn elect_begins_a_new_epoch_and_step_down_brings_the_next_best() {
 }
 
 #[tokio::test]
+async fn status_shows_what_elections_cost_beside_theory() {
+    let row = ring_row();
+    let mut live = Live::start(&Plan::new(5, row));
+    live.agreement_on(5, ALL).await;
+    let mut costs = Vec::new();
+    for _ in 0..2 {
+        let output = live.ctl(&["status", "-o", "json"]).await;
+        let status: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        let theory = (row.bounds)(5);
+        assert_eq!(status["theory"]["best"].as_f64(), Some(theory.best), "{status}");
+        assert_eq!(status["theory"]["mean"].as_f64(), theory.mean, "{status}");
+        assert_eq!(status["theory"]["worst"].as_f64(), Some(theory.worst), "{status}");
+        costs.push(status["election_messages"].as_u64().unwrap());
+        assert_eq!(live.ctl(&["elect"]).await.status.code(), Some(0));
+    }
+    assert!(costs[0] as f64 >= (row.bounds)(5).best, "{costs:?}");
+    assert!(costs[1] > costs[0], "an election costs messages: {costs:?}");
+    let text = stdout(&live.ctl(&["status"]).await);
+    assert!(text.contains("election messages since the start") && text.contains("in theory: best"), "{text}");
+}
+
+#[tokio::test]
 async fn the_secret_is_asked_for() {
     let mut live = Live::start(&five());
     live.agreement_on(5, ALL).await;

@@ -1,8 +1,8 @@
 //! Whole members of every election of the catalog: cold starts, crashes between effects, restarts, false suspicions.
 
-use algorithms::catalog::{self, Row, Visitor};
-use algorithms::{Election, Rounds};
-use member::Member;
+use algorithms::Election;
+use algorithms::catalog::{self, Row};
+use member::{Member, MemberVisitor};
 use model::check::{Limits, Report, examine};
 use model::members::walk::Phases;
 use model::members::{Budget, Members};
@@ -41,23 +41,16 @@ impl Case {
 
     fn check(self) {
         for row in catalog::ROWS {
-            if let Some(report) = catalog::dispatch(row, self) {
-                report.holds();
-            }
+            member::dispatch(row, self).holds();
         }
     }
 }
 
-impl Visitor for Case {
-    type Output = Option<Report>;
+impl MemberVisitor for Case {
+    type Output = Report;
 
-    fn election<E: Election>(self, row: &'static Row) -> Option<Report> {
-        Some(examine(self.label(row), &self.model::<E>(row), self.limits))
-    }
-
-    fn rounds<R: Rounds>(self, row: &'static Row) -> Option<Report> {
-        println!("members of {}: skipped, members run no synchronous algorithm without a synchroniser", row.name);
-        None
+    fn visit<E: Election>(self, row: &'static Row) -> Report {
+        examine(self.label(row), &self.model::<E>(row), self.limits)
     }
 }
 
@@ -101,18 +94,16 @@ fn three_and_four_members_survive_everything_at_once() {
 /// Faults first, then health: every walk must end at rest and in agreement.
 struct Walks(Case, u64);
 
-impl Visitor for Walks {
+impl MemberVisitor for Walks {
     type Output = ();
 
-    fn election<E: Election>(self, row: &'static Row) {
+    fn visit<E: Election>(self, row: &'static Row) {
         let Walks(case, seeds) = self;
         let (model, label) = (case.model::<E>(row), case.label(row));
         let walk = |seed| model.walk(seed, Phases { faulty: 60, healing: 2000 });
         let slowest = (0..seeds).map(|seed| walk(seed).unwrap_or_else(|why| panic!("{label}: {why}"))).max();
         println!("{label}: {seeds} walks come to rest, the slowest after {} steps", slowest.unwrap_or(0));
     }
-
-    fn rounds<R: Rounds>(self, _: &'static Row) {}
 }
 
 #[test]
@@ -121,7 +112,7 @@ fn whatever_happened_members_come_to_rest() {
     let limits = Limits::new(1, 300);
     for row in catalog::ROWS {
         for (n, cold, budget) in [(3, true, NOTHING), (3, false, faults), (4, false, faults)] {
-            catalog::dispatch(row, Walks(Case { n, cold, budget, limits }, limits.walks as u64));
+            member::dispatch(row, Walks(Case { n, cold, budget, limits }, limits.walks as u64));
         }
     }
 }

@@ -160,9 +160,15 @@ impl Experiment {
     pub fn observe<O: Observer>(&self, observer: O) -> Result<(Report, O), String> {
         self.check()?;
         let setup = self.setup();
-        (self.row.check)(&setup.view, self.wins)?;
+        self.fits(&setup)?;
         let (trail, kinds, observer) = catalog::dispatch(self.row, Bare { setup: &setup, with: self, observer });
         Ok((self.report(&trail, kinds), observer))
+    }
+
+    /// Can the algorithm run with these ids?
+    pub(crate) fn fits(&self, setup: &Setup) -> Result<(), String> {
+        (self.row.check)(&setup.view, self.wins)
+            .map_err(|why| format!("{} cannot run with these ids: {why}", self.row.name))
     }
 
     pub(crate) fn setup(&self) -> Setup {

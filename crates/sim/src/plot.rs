@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::svg::{colour, escape, page, text};
+use crate::svg::{COLOURS, colour, escape, page, text};
 
 #[derive(Clone, Debug, Default)]
 pub struct Series {
@@ -11,6 +11,34 @@ pub struct Series {
     pub measured: Vec<(f64, f64)>,
     /// The same sizes by theory.
     pub theory: Vec<(f64, f64)>,
+}
+
+/// How a series is told from the others: there are more algorithms than colours that can be told apart, so the next
+/// ones have another dash and another mark too.
+struct Look(usize);
+
+impl Look {
+    fn stroke(&self, width: f64) -> String {
+        let dash = ["", "7 3", "2 3"][self.style()];
+        format!("fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\" stroke-dasharray=\"{dash}\"", colour(self.0))
+    }
+
+    /// A disc, or an open square or diamond that leaves room for a disc in the same place.
+    fn mark(&self, x: f64, y: f64, title: &str) -> String {
+        let (shape, opacity) = match self.style() {
+            0 => (format!("M{:.1} {y:.1}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z", x - 3.0), 1),
+            1 => (format!("M{:.1} {:.1}h9v9h-9z", x - 4.5, y - 4.5), 0),
+            _ => (format!("M{x:.1} {:.1}l6 6l-6 6l-6 -6z", y - 6.0), 0),
+        };
+        let (colour, title) = (colour(self.0), escape(title));
+        let paint = format!("fill=\"{colour}\" fill-opacity=\"{opacity}\" stroke=\"{colour}\"");
+        format!("<path d=\"{shape}\" {paint}><title>{title}</title></path>\n")
+    }
+
+    /// One more for each time the colours are used up.
+    fn style(&self) -> usize {
+        self.0 / COLOURS.len() % 3
+    }
 }
 
 struct Frame {
@@ -70,7 +98,7 @@ fn power_label(power: i32) -> String {
     if (0..4).contains(&power) { 10_i32.pow(power as u32).to_string() } else { format!("1e{power}") }
 }
 
-/// Dots are measured, lines are theory.
+/// Marks are measured, lines are theory.
 pub fn plot(title: &str, series: &[Series], notes: &[String]) -> String {
     let series: Vec<&Series> = series.iter().filter(|one| !one.measured.is_empty()).collect();
     let points = || series.iter().flat_map(|one| one.measured.iter().chain(&one.theory));
@@ -87,7 +115,7 @@ pub fn plot(title: &str, series: &[Series], notes: &[String]) -> String {
     let most = residuals.iter().flatten().map(|point| point.1).fold(1.2_f64, f64::max).min(4.0);
     let lower = Frame { left: 80.0, right: 720.0, top: 490.0, bottom: 690.0, x: upper.x, y: (0.0, most * 1.05) };
     let mut body = format!("<g font-size=\"15\">{}</g>", text(16.0, 24.0, "start", title));
-    body += &text(16.0, 42.0, "start", "messages of one election, announcement apart; dots measured, lines theory");
+    body += &text(16.0, 42.0, "start", "messages of one election, announcement apart; marks measured, lines theory");
     for power in upper.y.0.ceil() as i32..=upper.y.1.floor() as i32 {
         body += &upper.grid(f64::from(power), &power_label(power));
     }
@@ -98,11 +126,10 @@ pub fn plot(title: &str, series: &[Series], notes: &[String]) -> String {
         body += &lower.grid(f64::from(nth) * step, &format!("{}", f64::from(nth) * step));
     }
     for (nth, one) in series.iter().enumerate() {
-        body += &curve(&upper, one, nth);
-        body += &residual(&lower, &residuals[nth], one, nth);
-        body += &text(752.0, 64.0 + nth as f64 * 18.0, "start", &one.name);
-        let legend = 59.0 + nth as f64 * 18.0;
-        let _ = writeln!(body, r#"<circle cx="740" cy="{legend}" r="4" fill="{}"/>"#, colour(nth));
+        let look = Look(nth);
+        body += &curve(&upper, one, &look);
+        body += &residual(&lower, &residuals[nth], one, &look);
+        body += &legend(64.0 + nth as f64 * 18.0, &one.name, &look);
     }
     for (nth, note) in notes.iter().enumerate() {
         body += &text(16.0, 728.0 + nth as f64 * 16.0, "start", note);
@@ -116,31 +143,24 @@ fn quotients(series: &Series) -> Vec<(f64, f64)> {
     series.measured.iter().filter_map(quotient).collect()
 }
 
-fn curve(frame: &Frame, series: &Series, nth: usize) -> String {
+fn curve(frame: &Frame, series: &Series, look: &Look) -> String {
     let visible = |point: &&(f64, f64)| point.1 > 0.0 && point.1.is_finite();
     let logs = |&(x, y): &(f64, f64)| (x.log10(), y.log10());
     let theory = frame.path(series.theory.iter().filter(visible).map(logs));
-    let mut body = format!(
-        "<path d=\"{theory}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.2\" opacity=\"0.7\"/>\n",
-        colour(nth)
-    );
+    let mut body = format!("<path d=\"{theory}\" {} opacity=\"0.7\"/>\n", look.stroke(1.2));
     for point in series.measured.iter().filter(visible) {
         let (x, y) = frame.at(point.0.log10(), point.1.log10());
-        let hover = escape(&format!("{}: {} nodes, {:.1} messages", series.name, point.0, point.1));
-        let _ = writeln!(
-            body,
-            r#"<circle cx="{x:.1}" cy="{y:.1}" r="3.4" fill="{}"><title>{hover}</title></circle>"#,
-            colour(nth)
-        );
+        body += &look.mark(x, y, &format!("{}: {} nodes, {:.1} messages", series.name, point.0, point.1));
     }
     body
 }
 
-fn residual(frame: &Frame, points: &[(f64, f64)], series: &Series, nth: usize) -> String {
+fn residual(frame: &Frame, points: &[(f64, f64)], series: &Series, look: &Look) -> String {
     let path = frame.path(points.iter().map(|&(x, y)| (x.log10(), y.min(frame.y.1))));
-    format!(
-        "<path d=\"{path}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"><title>{}</title></path>\n",
-        colour(nth),
-        escape(&series.name)
-    )
+    format!("<path d=\"{path}\" {}><title>{}</title></path>\n", look.stroke(1.6), escape(&series.name))
+}
+
+fn legend(y: f64, name: &str, look: &Look) -> String {
+    let line = format!("<path d=\"M730 {:.1}h32\" {}/>\n", y - 4.0, look.stroke(1.6));
+    line + &look.mark(746.0, y - 4.0, name) + &text(770.0, y, "start", name)
 }

@@ -32,7 +32,7 @@ pub enum Choice {
 pub fn step_through<R>(experiment: &Experiment, drive: impl FnOnce(&mut dyn Steps) -> R) -> Result<R, String> {
     experiment.check()?;
     let setup = experiment.setup();
-    (experiment.row.check)(&setup.view, experiment.wins)?;
+    experiment.fits(&setup)?;
     catalog::dispatch(experiment.row, ByHand { setup: &setup, drive })
 }
 

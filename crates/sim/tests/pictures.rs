@@ -1,5 +1,7 @@
 //! Pictures, exports, sweeps and runs by hand, over the whole catalog.
 
+use std::collections::BTreeSet;
+
 use algorithms::catalog;
 use algorithms::{Topology, Uid};
 use sim::{Choice, Experiment, Initiators, Order, Recording, Schedule, SweepOptions, Verdict, step_through};
@@ -107,6 +109,10 @@ fn a_sweep_skips_what_is_over_budget_and_says_so() {
     let svg = report.svg("messages");
     well_formed(&svg);
     assert!(svg.contains("left out: "));
+    // Only the legend has lines of this length.
+    let looks = svg.lines().filter(|line| line.contains("h32\"")).filter_map(|line| line.split_once("h32"));
+    let looks: BTreeSet<&str> = looks.map(|(_, look)| look).collect();
+    assert_eq!(looks.len(), options.rows.len(), "every algorithm looks different: {looks:?}");
 }
 
 #[test]

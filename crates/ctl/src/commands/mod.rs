@@ -14,5 +14,6 @@ pub(crate) mod man;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod step_down;
+mod theory;
 pub(crate) mod up;
 pub(crate) mod watch;

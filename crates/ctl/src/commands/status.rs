@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use algorithms::catalog;
 use client::{Answer, ClientError, Endpoint, MemberStatus, Verdict, View, format_duration};
 use serde::Serialize;
 
+use super::theory::{self, Theory};
 use crate::args::Globals;
 use crate::failure::{Exit, Failure};
 use crate::output::{Ink, Output, Table};
@@ -41,6 +43,10 @@ struct Document {
     leader: Option<u32>,
     epoch: u64,
     members: Vec<Row>,
+    /// Sent by all members that answered, each since its start, announcements included.
+    election_messages: Option<u64>,
+    /// What one election of all members costs.
+    theory: Option<Theory>,
 }
 
 #[derive(Serialize)]
@@ -113,16 +119,22 @@ fn document(target: &Target, answers: &[Answer]) -> Document {
     let verdict = Verdict::of(&views, target.needed(safety.as_deref()));
     let ids = whose(target, answers);
     let rows = answers.iter().zip(ids).map(|(answer, id)| row(answer, id, &statuses));
+    let algorithm = first.map(|s| s.algorithm.clone()).or_else(|| file.and_then(|f| f.algorithm.clone()));
+    // A member knows how many there are, even where only some are asked.
+    let size = first.map(|s| s.peers.len() + 1).or_else(|| file.map(|f| f.peers.len()));
+    let known = algorithm.as_deref().and_then(catalog::row).zip(size);
     Document {
         schema: "conclave.status/1",
         cluster: first.map_or_else(|| target.settings.cluster.clone(), |status| status.cluster.clone()),
-        algorithm: first.map(|s| s.algorithm.clone()).or_else(|| file.and_then(|f| f.algorithm.clone())),
+        algorithm,
         topology: first.map(|s| s.topology.clone()).or_else(|| file.and_then(|f| f.topology.clone())),
         safety,
         verdict: verdict.name(),
         leader: verdict.leader().map(|(leader, _)| leader),
         epoch: views.iter().map(|view| view.epoch).max().unwrap_or(0),
         members: rows.collect(),
+        election_messages: first.map(|_| statuses.iter().map(|status| status.election_messages).sum()),
+        theory: known.map(|(row, size)| (row.bounds)(size).into()),
     }
 }
 
@@ -197,7 +209,8 @@ fn text(document: &Document, output: Output) -> String {
         ]);
     }
     let faults = faults(document, output);
-    format!("{}\n\n{faults}{}", table.render(output), verdict_line(document, output))
+    let (cost, verdict) = (cost_line(document), verdict_line(document, output));
+    format!("{}\n\n{cost}{faults}{verdict}", table.render(output))
 }
 
 /// A line per member with faults that somebody injected: nobody should wonder why such a cluster misbehaves.
@@ -208,6 +221,16 @@ fn faults(document: &Document, output: Output) -> String {
         Some(format!("{} at {id}: {}\n", output.paint(Ink::Yellow, "FAULTS"), faults.join(", ")))
     };
     document.members.iter().filter_map(of).collect()
+}
+
+/// What the elections so far have cost, and what one should; empty where one of the two is not known.
+fn cost_line(document: &Document) -> String {
+    let row = document.algorithm.as_deref().and_then(catalog::row);
+    let (Some(row), Some(sent), Some(theory)) = (row, document.election_messages, document.theory) else {
+        return String::new();
+    };
+    let counted = theory::counted(row);
+    format!("{sent} {counted} since the start, announcements included; one election in theory: {theory}\n")
 }
 
 fn verdict_line(document: &Document, output: Output) -> String {

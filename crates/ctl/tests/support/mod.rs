@@ -8,7 +8,7 @@ use std::process::Output;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use client::Observer;
+use client::{Client, MemberStatus, Observer};
 use ctl::cluster::{Cluster, Plan, Scratch, free_ports_elsewhere};
 
 /// Far more than anything here takes on a free machine; tests share two cores.
@@ -29,8 +29,15 @@ impl Live {
     }
 
     pub(crate) fn start_in(plan: &Plan, scratch: Scratch) -> Self {
+        Self::start_with(plan, scratch, "")
+    }
+
+    /// With more lines at the end of the config file.
+    pub(crate) fn start_with(plan: &Plan, scratch: Scratch, lines: &str) -> Self {
         let ports = free_ports_elsewhere(plan.nodes).unwrap();
         let mut cluster = Cluster::prepare(plan, scratch.path(), &ports, node_binary()).unwrap();
+        let config = std::fs::read_to_string(cluster.config()).unwrap();
+        std::fs::write(cluster.config(), config + lines).unwrap();
         let observer = cluster.observer();
         cluster.start_all().unwrap();
         Live { observer, cluster, scratch }
@@ -54,6 +61,40 @@ impl Live {
         let in_time = tokio::time::timeout(PATIENCE, waited).await.is_ok();
         assert!(in_time, "no agreement among {among:?}: {:?}\n{}", self.observer.views(), self.logs());
         judge(&self.observer).unwrap()
+    }
+
+    /// A conversation with one member.
+    pub(crate) async fn client(&self, id: u32) -> Client {
+        let endpoint = &self.cluster.endpoints()[id as usize - 1];
+        Client::connect(&endpoint.address, self.cluster.settings()).await.unwrap()
+    }
+
+    /// What these members say of themselves at a moment when they all stood still. Their counters only grow: if none
+    /// has between two readings, the readings were true in between, of all of them at once.
+    pub(crate) async fn at_rest(&self, ids: &[u32], fits: impl Fn(&[MemberStatus]) -> bool) -> Vec<MemberStatus> {
+        let counters = |all: &[MemberStatus]| all.iter().map(|s| (s.sent, s.received, s.epoch)).collect::<Vec<_>>();
+        let repeated = async {
+            let mut before = self.ask(ids).await;
+            loop {
+                let now = self.ask(ids).await;
+                if counters(&now) == counters(&before) && fits(&now) {
+                    return now;
+                }
+                before = now;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, repeated).await {
+            Ok(all) => all,
+            Err(_) => panic!("no rest among {ids:?}: {:?}\n{}", self.ask(ids).await, self.logs()),
+        }
+    }
+
+    async fn ask(&self, ids: &[u32]) -> Vec<MemberStatus> {
+        let mut all = Vec::new();
+        for &id in ids {
+            all.push(self.client(id).await.status().await.unwrap());
+        }
+        all
     }
 
     /// What the members last logged, for failures.

@@ -71,7 +71,8 @@ pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
 
 fn record(ring: &RingArgs, limit: usize) -> Result<(Experiment, String, Recording), Failure> {
     let experiment = ring.experiment(0)?;
-    let (report, recording) = experiment.observe(Recording::new(limit)).map_err(Failure::usage)?;
+    let (report, recording) =
+        experiment.observe(Recording::new(limit)).map_err(|why| Failure::usage(why).hint("ctl algorithms"))?;
     if let Some(broken) = report.violations.first() {
         return Err(Failure::new(Exit::Invariant, broken));
     }

@@ -5,6 +5,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use sim::{KindCount, Report};
 
+use super::super::theory::Theory;
 use super::ring::RingArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, Table};
@@ -65,25 +66,52 @@ impl Serialize for ByKind<'_> {
     }
 }
 
-/// Election messages over all inputs; null where theory has no finite number.
-#[derive(Serialize)]
-struct Theory {
-    best: f64,
-    mean: Option<f64>,
-    worst: f64,
+/// All trials together.
+#[derive(Default)]
+struct Tally {
+    trials: u64,
+    sum: u64,
+    min: Option<u64>,
+    max: Option<u64>,
+    mean_in_theory: Option<f64>,
+}
+
+impl Tally {
+    fn add(&mut self, report: &Report) {
+        let messages = report.messages.election;
+        self.trials += 1;
+        self.sum += messages;
+        self.min = Some(self.min.map_or(messages, |min| min.min(messages)));
+        self.max = self.max.max(Some(messages));
+        self.mean_in_theory = report.theory.mean;
+    }
+
+    fn text(&self) -> String {
+        let mean = self.sum as f64 / self.trials as f64;
+        let theory = self.mean_in_theory.map_or_else(String::new, |theory| {
+            format!("; theory's mean over all orders is {theory:.1}, deviation {:+.2} %", (mean / theory - 1.0) * 100.0)
+        });
+        let (min, max) = (self.min.unwrap_or(0), self.max.unwrap_or(0));
+        format!("{} trials: election messages {min} to {max}, mean {mean:.1}{theory}", self.trials)
+    }
 }
 
 pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     let mut broken = Vec::new();
+    let mut tally = Tally::default();
     for nth in 0..args.trials {
         let experiment = args.ring.experiment(nth)?;
-        let report = experiment.run().map_err(Failure::usage)?;
+        let report = experiment.run().map_err(|why| Failure::usage(why).hint("ctl algorithms"))?;
         if output.is_json() {
             Output::json(&document(&report, args))?;
         } else {
             Output::line(text(&report, args, output))?;
         }
+        tally.add(&report);
         broken.extend(report.violations.iter().map(|what| format!("seed {}: {what}", report.seed)));
+    }
+    if args.trials > 1 && !output.is_json() {
+        Output::line(format!("\n{}", tally.text()))?;
     }
     if broken.is_empty() {
         return Ok(());
@@ -110,7 +138,7 @@ fn document<'a>(report: &'a Report, args: &Args) -> Document<'a> {
         rounds: report.rounds,
         steps: report.steps,
         wall_ms: (report.wall.as_secs_f64() * 1e6).round() / 1e3,
-        theory: Theory { best: report.theory.best, mean: report.theory.mean, worst: report.theory.worst },
+        theory: report.theory.into(),
     }
 }
 
@@ -139,14 +167,7 @@ fn text(report: &Report, args: &Args, output: Output) -> String {
     for (name, count, theory) in sums {
         table.plain([format!("= {name}"), count.to_string(), range(theory)]);
     }
-    let bounds = report.theory;
-    let number = |value: f64| if value.is_finite() { format!("{value:.0}") } else { "unbounded".to_owned() };
-    let mean = bounds.mean.map_or_else(String::new, |mean| format!("mean {mean:.1}, "));
-    let theory = format!(
-        "election messages of {nodes} nodes in theory: best {}, {mean}worst {}",
-        number(bounds.best),
-        number(bounds.worst)
-    );
+    let theory = format!("election messages of {nodes} nodes in theory: {}", Theory::from(report.theory));
     format!("{head}\n{}\n\n{theory}", table.render(output))
 }
 
