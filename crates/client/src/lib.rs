@@ -10,15 +10,17 @@ mod cluster_file;
 mod connection;
 mod duration;
 mod endpoint;
+mod ledger;
 mod observe;
 mod verdict;
 mod wire;
 
-pub use ask::{Answer, ask_all, within};
+pub use ask::{Answer, ask_all, ask_ledgers, within};
 pub use cluster_file::{ClusterFile, ClusterFileError, DEFAULT_CONFIG};
 pub use connection::{Client, ClientError, Watch};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use endpoint::Endpoint;
+pub use ledger::{LedgerEntry, LedgerKind, LedgerPage};
 pub use observe::{News, Observer, Report};
 pub use transport::{ClientSettings, ConnectError, RefuseCode, Secret, SecretError};
 pub use verdict::{NoLeader, Verdict, View, find_leader, needed_members};

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ledger::LedgerPage;
+
 /// What a client asks of one member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Request {
@@ -15,6 +17,9 @@ pub enum Request {
     Elect,
     /// Resign, if this member leads. Answered with [`Response::Done`] once it has, `Failed` if it does not lead.
     StepDown,
+    /// A page of the member's ledger: the oldest entries, or those after this sequence number. Answered with one
+    /// [`Response::History`].
+    History { after: Option<u64> },
 }
 
 /// What a request may do, which decides who may send it.
@@ -28,7 +33,8 @@ pub enum Auth {
 
 impl Request {
     /// One of each, for tables and tests.
-    pub const ALL: &'static [Request] = &[Request::Status, Request::Watch, Request::Elect, Request::StepDown];
+    pub const ALL: &'static [Request] =
+        &[Request::Status, Request::Watch, Request::Elect, Request::StepDown, Request::History { after: None }];
 
     pub fn name(&self) -> &'static str {
         match self {
@@ -36,13 +42,14 @@ impl Request {
             Request::Watch => "watch",
             Request::Elect => "elect",
             Request::StepDown => "step-down",
+            Request::History { .. } => "history",
         }
     }
 
     /// No catch-all arm: a new request does not compile until somebody has decided.
     pub fn auth(&self) -> Auth {
         match self {
-            Request::Status | Request::Watch => Auth::Read,
+            Request::Status | Request::Watch | Request::History { .. } => Auth::Read,
             Request::Elect | Request::StepDown => Auth::Operate,
         }
     }
@@ -55,6 +62,7 @@ pub enum Response {
     Event(MemberEvent),
     Done,
     Failed { reason: String, code: FailCode },
+    History(LedgerPage),
 }
 
 /// The kind of a failure, for exit codes; the reason is for people.
@@ -123,8 +131,13 @@ mod tests {
     use super::*;
 
     /// The whole table: a new request fails here until it has its line.
-    const AUTH: &[(&str, Auth)] =
-        &[("status", Auth::Read), ("watch", Auth::Read), ("elect", Auth::Operate), ("step-down", Auth::Operate)];
+    const AUTH: &[(&str, Auth)] = &[
+        ("status", Auth::Read),
+        ("watch", Auth::Read),
+        ("elect", Auth::Operate),
+        ("step-down", Auth::Operate),
+        ("history", Auth::Read),
+    ];
 
     #[test]
     fn every_request_has_its_line_in_the_auth_table() {
@@ -134,12 +147,17 @@ mod tests {
 
     #[test]
     fn all_lists_every_request() {
-        // The encoding of a variant without fields is its position: the first position past the list is no request.
-        let past = transport::codec::to_vec(&(Request::ALL.len() as u32)).unwrap();
-        assert!(transport::codec::decode::<Request>(&past).is_err());
-        for request in Request::ALL {
+        // An encoding begins with the position of its variant: every position of the list is one request, and the
+        // first one past it is none, whatever fields follow.
+        for (position, request) in (0_u32..).zip(Request::ALL) {
             let bytes = transport::codec::to_vec(request).unwrap();
+            assert!(bytes.starts_with(&transport::codec::to_vec(&position).unwrap()), "{}", request.name());
             assert_eq!(&transport::codec::decode::<Request>(&bytes).unwrap(), request);
+        }
+        for fields in 0..64 {
+            let mut past = transport::codec::to_vec(&(Request::ALL.len() as u32)).unwrap();
+            past.resize(past.len() + fields, 0);
+            assert!(transport::codec::decode::<Request>(&past).is_err(), "{fields} bytes of fields");
         }
     }
 }

@@ -17,6 +17,7 @@ use transport::{ClientId, Event as NetEvent, Incarnation, Net, RefuseCode, Secre
 use crate::config::Config;
 use crate::disk::{Disk, Ticket, Written};
 use crate::host::{self, Instance, Setup, World};
+use crate::ledger::Ledger;
 use crate::notify::Notify;
 use crate::storage::{StateRecord, Store};
 
@@ -51,6 +52,7 @@ struct Daemon {
 struct Outside {
     net: Net,
     disk: Disk,
+    ledger: Ledger<ClientId>,
     /// Writes under way, and whether the member waits for them.
     writes: BTreeMap<Ticket, (Record, bool)>,
     members_digest: u64,
@@ -86,6 +88,7 @@ impl Outside {
     /// One line per transition, one event per watcher.
     fn became(&mut self, now: Standing, cause: Cause) {
         let old = self.previous.replace(now);
+        self.ledger.became(old, now, cause);
         let name = |standing: Option<Standing>| standing.map_or("none", |s| s.role.name());
         let leader = now.leader.map(|leader| leader.0);
         tracing::info!(
@@ -141,10 +144,12 @@ impl Daemon {
         settings.secret = secret;
         settings.dial_timeout = config.settings.timing.suspect_after * 2;
         settings.backoff_max = Duration::from_millis(500);
+        let ledger = Ledger::open(store.dir(), incarnation.counter);
         let disk = Disk::start(store)?;
         let outside = Outside {
             net: Net::start(settings, listener)?,
             disk,
+            ledger,
             writes: BTreeMap::new(),
             members_digest: config.members_digest(),
             id,
@@ -177,6 +182,7 @@ impl Daemon {
                 () = &mut sleep => {}
                 event = self.outside.net.event() => self.network(event)?,
                 written = self.outside.disk.written() => self.written(written)?,
+                (client, page) = self.outside.ledger.answered() => self.outside.reply(client, &Response::History(page)),
                 _ = terminate.recv() => return self.leave().await,
                 _ = interrupt.recv() => return self.leave().await,
                 _ = hangup.recv() => tracing::info!("SIGHUP: nothing in this config can change while running"),
@@ -269,6 +275,7 @@ impl Daemon {
                 self.instance.command(Command::Elect);
                 Response::Done
             }
+            Ok(Request::History { after }) => return self.outside.ledger.ask(client, after),
             Ok(Request::StepDown) if standing.role == Role::Leader => {
                 self.instance.command(Command::StepDown);
                 Response::Done

@@ -3,12 +3,14 @@
 //! - [`config`]: what it is told. [`storage`]: what it remembers.
 //! - [`daemon`]: the event loop, the only task; it owns all machines and all sockets.
 //! - [`host`]: drives one member as bytes and timers. [`disk`]: the thread that waits for fsync.
+//! - [`ledger`]: what happened, for `ctl history` and `ctl audit`.
 //! - [`log`] and [`notify`]: telling people and the service manager.
 
 pub mod config;
 pub mod daemon;
 mod disk;
 mod host;
+pub mod ledger;
 pub mod log;
 mod notify;
 pub mod storage;
