@@ -199,7 +199,7 @@ fn cause_in_words(cause: &str) -> &str {
 fn ago(then_ms: u64, now_ms: u64) -> String {
     let elapsed = now_ms.saturating_sub(then_ms);
     // Milliseconds of something long ago are noise.
-    let rounded = if elapsed < 10_000 { elapsed } else { elapsed / 1000 * 1000 };
+    let rounded = if elapsed < 1000 { elapsed } else { elapsed / 1000 * 1000 };
     format!("{} ago", format_duration(Duration::from_millis(rounded)))
 }
 
