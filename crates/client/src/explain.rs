@@ -262,7 +262,9 @@ mod tests {
         let mut ring: Vec<MemberStatus> =
             [status(1, None, &[2]), status(2, None, &[1]), status(3, None, &[])].into_iter().collect();
         ring.push(MemberStatus { id: 4, ..status(3, None, &[]) });
-        ring.iter_mut().for_each(|status| status.topology = "ring".into());
+        for status in &mut ring {
+            status.topology = "ring".into();
+        }
         let evidence =
             Evidence { statuses: &ring, ledgers: &Ledgers::default(), members: &[1, 2, 3, 4], voters: &[], now_ms: 0 };
         let broken = explain(&evidence).broken_links;

@@ -42,3 +42,35 @@ pub struct LedgerPage {
     /// What the ledger has suffered, in words: damaged records, failed writes. Empty if it is whole.
     pub troubles: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_any_length_and_kind_are_read_back_within_a_frame() {
+        let became = LedgerKind::Became {
+            old: Some("candidate".into()),
+            new: "follower".into(),
+            leader: Some(u32::MAX),
+            epoch: u64::MAX,
+            cause: "x".repeat(28),
+        };
+        let small = LedgerKind::Started { incarnation: 0, last_alive_ms: None };
+        for (kind, number) in [(became, u64::MAX), (small, 0), (LedgerKind::Granted { epoch: 0, holder: 0 }, 0)] {
+            for length in [0, 1, 100, 1000] {
+                let entry = LedgerEntry {
+                    sequence: number,
+                    wall_ms: number,
+                    boot_ns: number,
+                    boot_id: [0; 16],
+                    kind: kind.clone(),
+                };
+                let page = LedgerPage { entries: vec![entry; length], more: true, troubles: vec!["t".repeat(200)] };
+                let bytes = transport::codec::to_vec(&page).unwrap();
+                assert!(bytes.len() < transport::FRAME_MAX_BYTES / 4, "{} bytes", bytes.len());
+                assert_eq!(transport::codec::decode::<LedgerPage>(&bytes).unwrap(), page);
+            }
+        }
+    }
+}

@@ -170,8 +170,8 @@ mod tests {
     use super::super::testing::*;
     use super::*;
 
-    fn span(earliest_ms: u64, latest_ms: u64) -> Option<Span> {
-        Some(Span { earliest_ms, latest_ms })
+    fn span(earliest_ms: u64, latest_ms: u64) -> Span {
+        Span { earliest_ms, latest_ms }
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
         let two = ledger(2, [(100, started(None)), (210, leads(2, 4)), (300, lost(5)), (311, follows(1, 5))]);
         let found = reigns(&cluster([one, two]));
         assert_eq!(found.len(), 2);
-        assert_eq!((found[0].leader, found[0].epoch, found[0].from_ms, found[0].to), (2, 4, 210, span(300, 300)));
+        assert_eq!((found[0].leader, found[0].epoch, found[0].from_ms, found[0].to), (2, 4, 210, Some(span(300, 300))));
         assert_eq!((found[0].cause.as_str(), found[0].end.as_deref()), ("elected", Some("leader-lost")));
         assert_eq!((found[1].leader, found[1].from_ms, found[1].to), (1, 310, None));
         assert_eq!(found[1].told_by, [1, 2]);
@@ -191,11 +191,11 @@ mod tests {
         let leader = ledger(2, [(100, started(None)), (200, leads(2, 4)), (90_000, started(61_000))]);
         let follower = ledger(1, [(100, started(None)), (201, follows(2, 4)), (61_400, lost(5))]);
         let found = reigns(&cluster([leader.clone(), follower]));
-        assert_eq!((found[0].to, found[0].end.as_deref()), (span(61_000, 61_400), Some("process-ended")));
-        assert_eq!(reigns(&cluster([leader.clone()]))[0].to, span(61_000, 63_000), "nobody noticed");
+        assert_eq!((found[0].to, found[0].end.as_deref()), (Some(span(61_000, 61_400)), Some("process-ended")));
+        assert_eq!(reigns(&cluster([leader.clone()]))[0].to, Some(span(61_000, 63_000)), "nobody noticed");
         let mut power_cut = leader;
         power_cut.entries[2].boot_id = [2; 16];
-        assert_eq!(reigns(&cluster([power_cut]))[0].to, span(61_000, 90_000), "signs of life may be lost");
+        assert_eq!(reigns(&cluster([power_cut]))[0].to, Some(span(61_000, 90_000)), "signs of life may be lost");
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
         let one = ledger(1, [(205, follows(3, 4)), (300, lost(5))]);
         let two = ledger(2, [(203, follows(3, 4)), (310, lost(5))]);
         let found = reigns(&cluster([one.clone(), two]));
-        assert_eq!((found[0].from_ms, found[0].to, found[0].claimed), (203, span(310, 310), false));
+        assert_eq!((found[0].from_ms, found[0].to, found[0].claimed), (203, Some(span(310, 310)), false));
         let still = ledger(2, [(203, follows(3, 4))]);
         assert_eq!(reigns(&cluster([one, still]))[0].to, None);
     }
