@@ -270,11 +270,14 @@ mod tests {
 
     #[test]
     fn a_bid_that_came_to_nothing_is_no_reign() {
-        let [one, two, mut three] = three();
-        let bid = ledger(3, [(1, started(None)), (2, granted(3, 3)), (3, ended(3, 3))]);
-        three.entries.splice(..1, bid.entries);
-        let three = ledger(3, three.entries.into_iter().map(|e| (e.wall_ms, e.kind)));
-        let audit = judged(&cluster([one, two, three]));
+        // A majority granted epoch 3, and its holder never claimed it: the answers came too late.
+        let bid = [started(None), granted(3, 3), ended(3, 3)];
+        let with_bid = |member: MemberLedger| {
+            let rest = member.entries.into_iter().skip(1).map(|entry| entry.kind);
+            ledger(member.id, (1..).zip(bid.clone().into_iter().chain(rest)))
+        };
+        let [one, two, three] = three();
+        let audit = judged(&cluster([one, with_bid(two), with_bid(three)]));
         assert_eq!((audit.outcome, audit.reigns), (Outcome::Ordered, 2), "{audit:?}");
     }
 
