@@ -54,18 +54,23 @@ pub fn who_led_at(ledgers: &Ledgers, at_ms: u64, now_ms: u64) -> WhoLed {
         let why = vec!["that instant has not come yet".to_owned()];
         return WhoLed { held: Held::Unknown, reigns: Vec::new(), uncertainty_ms, why };
     }
-    let reigns: Vec<Reign> = reigns(ledgers).into_iter().filter(possible).collect();
+    let mut reigns: Vec<Reign> = reigns(ledgers).into_iter().filter(possible).collect();
     let mut why = holes(ledgers, at_ms);
-    let held = match (reigns.len(), reigns.iter().filter(|reign| certain(reign)).count()) {
-        (0, _) if why.is_empty() => Held::Nobody,
-        (0, _) => Held::Unknown,
-        (1, 1) => Held::One,
-        (_, 2..) => Held::Several,
+    let one_name = reigns.iter().all(|reign| reign.leader == reigns[0].leader);
+    let held = match reigns.iter().filter(|reign| certain(reign)).count() {
+        0 if reigns.is_empty() && why.is_empty() => Held::Nobody,
+        0 if reigns.is_empty() => Held::Unknown,
+        // A leader that goes on in a later epoch leads all the while.
+        1 if one_name => Held::One,
+        2.. => Held::Several,
         _ => {
             why.insert(0, "a reign began or ended about then".to_owned());
             Held::Perhaps
         }
     };
+    if held == Held::One {
+        reigns.retain(certain);
+    }
     WhoLed { held, reigns, uncertainty_ms, why }
 }
 
@@ -151,6 +156,15 @@ mod tests {
         assert_eq!(who_led_at(&ledgers, 50_000, 99_000).held, Held::One);
         assert_eq!(who_led_at(&ledgers, 61_500, 99_000).held, Held::Perhaps);
         assert_eq!(who_led_at(&ledgers, 80_000, 99_000).held, Held::Nobody);
+    }
+
+    #[test]
+    fn a_leader_that_goes_on_in_a_later_epoch_leads_at_the_change_too() {
+        let one = ledger(1, [(100, leads(1, 4)), (200, leads(1, 5)), (300, lost(6))]);
+        let two = ledger(2, [(300, leads(2, 6))]);
+        let ledgers = cluster([one, two]);
+        assert_eq!(held(&ledgers, 200), (Held::One, vec![1]));
+        assert_eq!(held(&ledgers, 300), (Held::Perhaps, vec![1, 2]), "another took over");
     }
 
     #[test]
