@@ -9,7 +9,7 @@ pub struct WhoLed {
     pub held: Held,
     /// The reigns that may cover the instant; under [`Held::One`] the one that does.
     pub reigns: Vec<Reign>,
-    /// How far the members' clocks are apart, at least.
+    /// How far the members' clocks are apart: an estimate, see [`clock_spread_ms`].
     pub uncertainty_ms: u64,
     /// Why it is not known better.
     pub why: Vec<String>,
@@ -17,7 +17,8 @@ pub struct WhoLed {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Held {
-    /// One member, and no clock or hole in a ledger can change that.
+    /// One member, by the ledgers at hand and farther from any change than the clocks are known to differ. A ledger
+    /// that is missing may tell of another; it is named in `why`.
     One,
     /// Several members claimed it at once.
     Several,

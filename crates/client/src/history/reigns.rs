@@ -48,7 +48,7 @@ pub fn reigns(ledgers: &Ledgers) -> Vec<Reign> {
 
 /// How far the members' clocks are apart, as far as the ledgers show it: the same reign has been dated by several. The
 /// closest dates of each two members count, since news may also be late for other reasons. Members on one machine have
-/// one clock.
+/// one clock. An estimate that may be too small: the delay of the news can hide a part of the distance.
 pub fn clock_spread_ms(ledgers: &Ledgers) -> u64 {
     let stays: Vec<Stay<'_>> = ledgers.members.iter().flat_map(stays).collect();
     let mut closest: BTreeMap<(u32, u32), u64> = BTreeMap::new();
