@@ -9,26 +9,49 @@ use transport::ClientSettings;
 
 use crate::connection::{Client, ClientError};
 use crate::endpoint::Endpoint;
+use crate::ledger::LedgerPage;
 use crate::wire::MemberStatus;
 
 /// What came of asking one endpoint.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Answer<T = MemberStatus> {
     pub endpoint: Endpoint,
-    pub result: Result<MemberStatus, ClientError>,
+    pub result: Result<T, ClientError>,
 }
 
 /// Asks every endpoint for its status, in parallel; the answers stand in the order of the endpoints. Returns as soon
 /// as all have answered or failed, and when `member_timeout` has passed at the latest.
 pub async fn ask_all(endpoints: &[Endpoint], settings: &ClientSettings, member_timeout: Duration) -> Vec<Answer> {
+    ask(endpoints, settings, member_timeout, |mut client| async move { client.status().await }).await
+}
+
+/// Asks every endpoint for its status and its whole ledger, in the same way.
+pub async fn ask_ledgers(
+    endpoints: &[Endpoint],
+    settings: &ClientSettings,
+    member_timeout: Duration,
+) -> Vec<Answer<(MemberStatus, LedgerPage)>> {
+    let both = |mut client: Client| async move { Ok((client.status().await?, client.history().await?)) };
+    ask(endpoints, settings, member_timeout, both).await
+}
+
+async fn ask<T, F>(
+    endpoints: &[Endpoint],
+    settings: &ClientSettings,
+    member_timeout: Duration,
+    question: fn(Client) -> F,
+) -> Vec<Answer<T>>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, ClientError>> + Send + 'static,
+{
     let settings = ClientSettings { deadline: member_timeout, ..settings.clone() };
     let mut asked = JoinSet::new();
     for (at, endpoint) in endpoints.iter().cloned().enumerate() {
         let settings = settings.clone();
         asked.spawn(async move {
-            let result =
-                within(member_timeout, async { Client::connect(&endpoint.address, &settings).await?.status().await });
-            (at, Answer { result: result.await, endpoint })
+            let conversation = async { question(Client::connect(&endpoint.address, &settings).await?).await };
+            (at, Answer { result: within(member_timeout, conversation).await, endpoint })
         });
     }
     let mut answers = asked.join_all().await;

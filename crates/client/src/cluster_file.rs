@@ -21,6 +21,8 @@ pub struct ClusterFile {
     /// Resolved against the file's own directory.
     pub secret_file: Option<PathBuf>,
     pub peers: Vec<Endpoint>,
+    /// The ids of those whose majority a quorum reign needs.
+    pub voters: Vec<u32>,
 }
 
 #[derive(Debug, Error)]
@@ -53,7 +55,9 @@ impl ClusterFile {
         }
         let cluster = document.cluster;
         let directory = path.parent().unwrap_or(Path::new(""));
+        let voters = document.peers.iter().filter(|peer| peer.role.as_deref() != Some("learner")).map(|peer| peer.id);
         Ok(ClusterFile {
+            voters: voters.collect(),
             name: cluster.name,
             topology: cluster.topology,
             algorithm: cluster.algorithm,
@@ -84,6 +88,7 @@ struct Cluster {
 struct Peer {
     id: u32,
     address: String,
+    role: Option<String>,
 }
 
 #[cfg(test)]
@@ -105,6 +110,7 @@ mod tests {
         [[peers]]
         id = 2
         address = "n2:7400"
+        role = "learner"
     "#;
 
     #[test]
@@ -114,6 +120,7 @@ mod tests {
         assert_eq!(file.topology.as_deref(), Some("mesh"));
         assert_eq!(file.algorithm, None);
         assert_eq!(file.secret_file, Some(PathBuf::from("some/where/secret")));
+        assert_eq!(file.voters, [1], "a learner does not vote");
         assert_eq!(file.peers, [Endpoint::member(1, "n1:7400"), Endpoint::member(2, "n2:7400")]);
     }
 

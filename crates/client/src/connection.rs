@@ -4,6 +4,7 @@ use thiserror::Error;
 use transport::{ClientConnection, ClientSettings, CodecError, ConnectError, FrameError, RecvError, RefuseCode};
 
 use crate::chaos::Chaos;
+use crate::ledger::LedgerPage;
 use crate::wire::{FailCode, MemberEvent, MemberStatus, Request, Response};
 
 /// Why a member did not give what was asked for.
@@ -58,6 +59,23 @@ impl Client {
         match self.request(&Request::Status).await? {
             Response::Status(status) => Ok(status),
             _ => Err(ClientError::Unexpected),
+        }
+    }
+
+    /// All that the member's ledger holds, page by page.
+    pub async fn history(&mut self) -> Result<LedgerPage, ClientError> {
+        let mut all = LedgerPage::default();
+        loop {
+            let after = all.entries.last().map(|entry| entry.sequence);
+            let Response::History(mut page) = self.request(&Request::History { after }).await? else {
+                return Err(ClientError::Unexpected);
+            };
+            let ends = !page.more || page.entries.is_empty();
+            all.entries.append(&mut page.entries);
+            all.troubles = page.troubles;
+            if ends {
+                return Ok(all);
+            }
         }
     }
 

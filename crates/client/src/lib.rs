@@ -3,6 +3,7 @@
 //!
 //! - [`Client`] speaks to one member; [`Watch`] is its stream of events.
 //! - [`ask_all`] asks everybody at once; [`Observer`] follows everybody's events.
+//! - [`history`] judges what all members' ledgers say together.
 //! - [`Verdict`] and [`find_leader`] judge what came of it. A member out of reach is unknown, never a disagreement.
 
 mod ask;
@@ -11,16 +12,23 @@ mod cluster_file;
 mod connection;
 mod duration;
 mod endpoint;
+mod explain;
+pub mod history;
+mod instant;
+mod ledger;
 mod observe;
 mod verdict;
 mod wire;
 
-pub use ask::{Answer, ask_all, within};
+pub use ask::{Answer, ask_all, ask_ledgers, within};
 pub use chaos::{CHAOS_MAX, Chaos, Way};
 pub use cluster_file::{ClusterFile, ClusterFileError, DEFAULT_CONFIG};
 pub use connection::{Client, ClientError, Watch};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use endpoint::Endpoint;
+pub use explain::{Evidence, Explanation, explain};
+pub use instant::{InstantError, format_instant, parse_instant};
+pub use ledger::{LedgerEntry, LedgerKind, LedgerPage};
 pub use observe::{News, Observer, Report};
 pub use transport::{ClientSettings, ConnectError, RefuseCode, Secret, SecretError};
 pub use verdict::{NoLeader, Verdict, View, find_leader, needed_members};

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::chaos::Chaos;
+use crate::ledger::LedgerPage;
 
 /// What a client asks of one member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -19,6 +20,9 @@ pub enum Request {
     StepDown,
     /// Inject a fault, or end them. Answered with [`Response::Done`], `Refused` unless the config allows it.
     Chaos(Chaos),
+    /// A page of the member's ledger: the oldest entries, or those after this sequence number. Answered with one
+    /// [`Response::History`].
+    History { after: Option<u64> },
 }
 
 /// What a request may do, which decides who may send it.
@@ -32,8 +36,14 @@ pub enum Auth {
 
 impl Request {
     /// One of each, for tables and tests.
-    pub const ALL: &'static [Request] =
-        &[Request::Status, Request::Watch, Request::Elect, Request::StepDown, Request::Chaos(Chaos::Heal)];
+    pub const ALL: &'static [Request] = &[
+        Request::Status,
+        Request::Watch,
+        Request::Elect,
+        Request::StepDown,
+        Request::Chaos(Chaos::Heal),
+        Request::History { after: None },
+    ];
 
     pub fn name(&self) -> &'static str {
         match self {
@@ -42,13 +52,14 @@ impl Request {
             Request::Elect => "elect",
             Request::StepDown => "step-down",
             Request::Chaos(_) => "chaos",
+            Request::History { .. } => "history",
         }
     }
 
     /// No catch-all arm: a new request does not compile until somebody has decided.
     pub fn auth(&self) -> Auth {
         match self {
-            Request::Status | Request::Watch => Auth::Read,
+            Request::Status | Request::Watch | Request::History { .. } => Auth::Read,
             Request::Elect | Request::StepDown | Request::Chaos(_) => Auth::Operate,
         }
     }
@@ -61,6 +72,7 @@ pub enum Response {
     Event(MemberEvent),
     Done,
     Failed { reason: String, code: FailCode },
+    History(LedgerPage),
 }
 
 /// The kind of a failure, for exit codes; the reason is for people.
@@ -137,6 +149,7 @@ mod tests {
         ("elect", Auth::Operate),
         ("step-down", Auth::Operate),
         ("chaos", Auth::Operate),
+        ("history", Auth::Read),
     ];
 
     #[test]
@@ -147,12 +160,17 @@ mod tests {
 
     #[test]
     fn all_lists_every_request() {
-        // The encoding of a variant without fields is its position: the first position past the list is no request.
-        let past = transport::codec::to_vec(&(Request::ALL.len() as u32)).unwrap();
-        assert!(transport::codec::decode::<Request>(&past).is_err());
-        for request in Request::ALL {
+        // An encoding begins with the position of its variant: every position of the list is one request, and the
+        // first one past it is none, whatever fields follow.
+        for (position, request) in (0_u32..).zip(Request::ALL) {
             let bytes = transport::codec::to_vec(request).unwrap();
+            assert!(bytes.starts_with(&transport::codec::to_vec(&position).unwrap()), "{}", request.name());
             assert_eq!(&transport::codec::decode::<Request>(&bytes).unwrap(), request);
+        }
+        for fields in 0..64 {
+            let mut past = transport::codec::to_vec(&(Request::ALL.len() as u32)).unwrap();
+            past.resize(past.len() + fields, 0);
+            assert!(transport::codec::decode::<Request>(&past).is_err(), "{fields} bytes of fields");
         }
     }
 }

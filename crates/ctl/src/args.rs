@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    algorithms, bench, chaos, completions, config, elect, init, leader, man, sim, status, step_down, up, watch,
+    algorithms, audit, bench, chaos, completions, config, elect, explain, history, init, leader, man, sim, status,
+    step_down, up, watch,
 };
 use crate::output::{ColorChoice, Format};
 
@@ -79,6 +80,9 @@ pub(crate) enum Command {
     Leader(leader::Args),
     Status(status::Args),
     Watch(watch::Args),
+    History(history::Args),
+    Audit(audit::Args),
+    Explain(explain::Args),
     Elect(elect::Args),
     StepDown(step_down::Args),
     Chaos(chaos::Args),

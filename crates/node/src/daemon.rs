@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use algorithms::{NodeId, Safety};
 use anyhow::{Context as _, anyhow, bail};
-use client::{FailCode, MemberEvent, MemberStatus, PeerStatus, Request, Response};
+use client::{FailCode, LedgerKind, MemberEvent, MemberStatus, PeerStatus, Request, Response};
 use member::{Cause, Command, Event, NodeSet, Record, Role, Standing};
 use tokio::signal::unix::{SignalKind, signal};
 use transport::{ClientId, DownReason, Event as NetEvent, Incarnation, Net, RefuseCode, Secret, codec};
@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::disk::{Disk, Ticket, Written};
 use crate::face::Face;
 use crate::host::{self, Instance, Setup, World};
+use crate::ledger::Ledger;
 use crate::notify::Notify;
 use crate::storage::{StateRecord, Store};
 use crate::votes;
@@ -56,6 +57,7 @@ struct Daemon {
 struct Outside {
     net: Net,
     disk: Disk,
+    ledger: Ledger<ClientId>,
     /// Writes under way, and whether the member waits for them.
     writes: BTreeMap<Ticket, (Record, bool)>,
     /// What votes on disk are given under.
@@ -86,9 +88,11 @@ impl World for Outside {
                 self.net.close(peer.0);
             }
             Event::Became { now, cause } => self.became(now, cause),
-            Event::Granted { epoch, holder } => tracing::debug!(epoch = epoch.0, holder = holder.id.0, "granted"),
+            Event::Granted { epoch, holder } => {
+                self.ledger.append(LedgerKind::Granted { epoch: epoch.0, holder: holder.id.0 });
+            }
             Event::PromiseEnded { epoch, holder } => {
-                tracing::debug!(epoch = epoch.0, holder = holder.id.0, "promise ended");
+                self.ledger.append(LedgerKind::PromiseEnded { epoch: epoch.0, holder: holder.id.0 });
             }
             Event::Lease(_) => {}
         }
@@ -103,9 +107,11 @@ impl Outside {
     /// One line per transition, one event per watcher.
     fn became(&mut self, now: Standing, cause: Cause) {
         let old = self.face.became(now);
+        self.ledger.became(old, now, cause);
+        let name = |standing: Option<Standing>| standing.map_or("none", |s| s.role.name());
         let leader = now.leader.map(|leader| leader.0);
         tracing::info!(
-            old = if cause == Cause::Started { "none" } else { old.role.name() },
+            old = name(old),
             new = now.role.name(),
             leader,
             epoch = now.epoch.0,
@@ -158,10 +164,12 @@ impl Daemon {
         settings.secret = secret;
         settings.dial_timeout = config.settings.timing.suspect_after * 2;
         settings.backoff_max = Duration::from_millis(500);
+        let ledger = Ledger::open(store.dir(), incarnation.counter);
         let disk = Disk::start(store)?;
         let outside = Outside {
             net: Net::start(settings, listener)?,
             disk,
+            ledger,
             writes: BTreeMap::new(),
             votes_digest: config.votes_digest(),
             safety: config.settings.safety,
@@ -195,6 +203,7 @@ impl Daemon {
                 () = &mut sleep => {}
                 event = self.outside.net.event() => self.network(event)?,
                 written = self.outside.disk.written() => self.written(written)?,
+                (client, page) = self.outside.ledger.answered() => self.outside.reply(client, &Response::History(page)),
                 _ = terminate.recv() => return self.leave().await,
                 _ = interrupt.recv() => return self.leave().await,
                 _ = hangup.recv() => tracing::info!("SIGHUP: nothing in this config can change while running"),
@@ -292,6 +301,7 @@ impl Daemon {
                 self.instance.command(Command::Elect);
                 Response::Done
             }
+            Ok(Request::History { after }) => return self.outside.ledger.ask(client, after),
             Ok(Request::StepDown) if standing.role == Role::Leader => {
                 self.instance.command(Command::StepDown);
                 Response::Done

@@ -11,6 +11,8 @@ use crate::clock::since_boot;
 #[derive(Debug)]
 pub(crate) struct Face {
     standing: Standing,
+    /// Was anything announced yet?
+    said: bool,
     /// When the lease ends; leaders of classic elections have none.
     lease_until: Option<Duration>,
     quorum: bool,
@@ -18,14 +20,16 @@ pub(crate) struct Face {
 
 impl Face {
     pub(crate) fn new(standing: Standing, quorum: bool) -> Self {
-        Face { standing, lease_until: None, quorum }
+        Face { standing, said: false, lease_until: None, quorum }
     }
 
-    pub(crate) fn became(&mut self, now: Standing) -> Standing {
+    /// Returns what was announced before.
+    pub(crate) fn became(&mut self, now: Standing) -> Option<Standing> {
         if now.role != Role::Leader {
             self.lease_until = None;
         }
-        std::mem::replace(&mut self.standing, now)
+        let before = std::mem::replace(&mut self.standing, now);
+        std::mem::replace(&mut self.said, true).then_some(before)
     }
 
     pub(crate) fn leased(&mut self, until: Option<Duration>) {

@@ -5,6 +5,7 @@
 //! - [`host`]: drives one member as bytes and timers. [`disk`]: the thread that waits for fsync.
 //! - [`chaos`]: faults on purpose, if the config allows them.
 //! - [`face`]: what it shows, compared with the [`clock`]. [`votes`]: may it go on with its disk?
+//! - [`ledger`]: what happened, for `ctl history` and `ctl audit`.
 //! - [`log`] and [`notify`]: telling people and the service manager.
 
 mod chaos;
@@ -14,6 +15,7 @@ pub mod daemon;
 mod disk;
 mod face;
 mod host;
+pub mod ledger;
 pub mod log;
 mod notify;
 pub mod storage;

@@ -87,6 +87,10 @@ impl Store {
         File::open(&self.dir)?.sync_all()
     }
 
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// The state file.
     pub fn path(&self) -> PathBuf {
         self.dir.join("state")

@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 pub(crate) mod algorithms;
+pub(crate) mod audit;
 pub(crate) mod bench;
 mod change;
 pub(crate) mod chaos;
@@ -8,8 +9,11 @@ mod choices;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod elect;
+pub(crate) mod explain;
+pub(crate) mod history;
 pub(crate) mod init;
 pub(crate) mod leader;
+mod ledgers;
 pub(crate) mod man;
 pub(crate) mod sim;
 pub(crate) mod status;

@@ -1,0 +1,302 @@
+//! Why a member leads, or why nobody does, in sentences.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::duration::format_duration;
+use crate::history::{Ledgers, Reign, reigns};
+use crate::instant::format_instant;
+use crate::ledger::LedgerKind;
+use crate::verdict::{Verdict, View};
+use crate::wire::MemberStatus;
+
+/// A member that stepped down does not stand for so long after another leads.
+const ABSTAINS_MS: u64 = 10_000;
+
+/// What is known of the cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    pub statuses: &'a [MemberStatus],
+    pub ledgers: &'a Ledgers,
+    /// All configured members, in the order of the config.
+    pub members: &'a [u32],
+    pub voters: &'a [u32],
+    pub now_ms: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Explanation {
+    pub verdict: Verdict,
+    /// The present reign, where one is agreed on and the ledgers tell of it.
+    pub reign: Option<Reign>,
+    /// Under quorum: who granted it.
+    pub granted_by: Vec<u32>,
+    /// A member that answers and has no connection to another one that answers: (from, to).
+    pub broken_links: Vec<(u32, u32)>,
+    pub sentences: Vec<String>,
+}
+
+pub fn explain(evidence: &Evidence<'_>) -> Explanation {
+    let views: Vec<View> = evidence.statuses.iter().map(View::from).collect();
+    let quorum = evidence.statuses.first().is_some_and(|status| status.safety == "quorum");
+    let majority = evidence.voters.len() / 2 + 1;
+    let verdict = Verdict::of(&views, if quorum { majority } else { 1 });
+    let agreed = verdict.leader();
+    let reign = agreed.and_then(|(leader, epoch)| {
+        reigns(evidence.ledgers).into_iter().find(|reign| (reign.leader, reign.epoch) == (leader, epoch))
+    });
+    let granted_by = agreed.map(|reign| granted_by(evidence.ledgers, reign)).unwrap_or_default();
+    let broken_links = broken_links(evidence);
+    let mut sentences = vec![headline(evidence, verdict, reign.as_ref())];
+    if !granted_by.is_empty() {
+        sentences.push(format!("Its epoch was granted by {}; a majority is {majority}.", list(&granted_by)));
+    }
+    let voting = evidence.statuses.iter().filter(|status| evidence.voters.contains(&status.id)).count();
+    if quorum && voting < majority {
+        let n = evidence.voters.len();
+        sentences.push(format!("No majority is reachable: {voting} of {n} voters answer, {majority} are needed."));
+    }
+    sentences.extend(evidence.ledgers.missing.iter().map(|missing| {
+        let who = missing.id.map_or_else(|| missing.address.clone(), |id| format!("{id} at {}", missing.address));
+        format!("{who} is unreachable: {}.", missing.why)
+    }));
+    sentences.extend(links_in_words(&broken_links));
+    if agreed.is_none() {
+        sentences.extend(evidence.statuses.iter().map(|status| standing(evidence, status)));
+    }
+    sentences.extend(evidence.statuses.iter().filter_map(|status| abstains(evidence, status, agreed.is_some())));
+    Explanation { verdict, reign, granted_by, broken_links, sentences }
+}
+
+fn headline(evidence: &Evidence<'_>, verdict: Verdict, reign: Option<&Reign>) -> String {
+    match (verdict, reign) {
+        (Verdict::Agreed { leader, epoch }, Some(reign)) => {
+            let since = format_instant(reign.from_ms);
+            let ago = ago(reign.from_ms, evidence.now_ms);
+            format!("{leader} leads in epoch {epoch} since {since} ({ago}): {}.", cause_in_words(&reign.cause))
+        }
+        (Verdict::Agreed { leader, epoch }, None) => {
+            format!("{leader} leads in epoch {epoch}; no ledger tells since when.")
+        }
+        (Verdict::Split, _) => "Members name different leaders: parts of the cluster do not hear each other, or have \
+                                not yet."
+            .to_owned(),
+        (Verdict::NoQuorum, _) => "Nobody leads: too few members answer.".to_owned(),
+        (Verdict::Electing, _) => {
+            let named: BTreeSet<u32> = evidence.statuses.iter().filter_map(|status| status.leader).collect();
+            match named.first() {
+                Some(named) => {
+                    format!("No leader is agreed on: {named} is named, but not by all, or does not claim it.")
+                }
+                None => "Nobody leads: no member names a leader.".to_owned(),
+            }
+        }
+    }
+}
+
+fn granted_by(ledgers: &Ledgers, (holder, epoch): (u32, u64)) -> Vec<u32> {
+    let grant = LedgerKind::Granted { epoch, holder };
+    let granted = ledgers.members.iter().filter(|ledger| ledger.entries.iter().any(|entry| entry.kind == grant));
+    granted.map(|ledger| ledger.id).collect()
+}
+
+/// Connections that should be there: in a mesh between all, on a ring to the next one that answers. Which links a
+/// graph has is not in the answers, so there only links that one side has and the other lacks are known to be broken.
+fn broken_links(evidence: &Evidence<'_>) -> Vec<(u32, u32)> {
+    let answering: Vec<u32> = order(evidence);
+    let topology = evidence.statuses.first().map_or("", |status| status.topology.as_str());
+    let mut broken = Vec::new();
+    for (at, &a) in answering.iter().enumerate() {
+        for (to, &b) in answering.iter().enumerate().skip(at + 1) {
+            let next = to == at + 1 || (at == 0 && to + 1 == answering.len());
+            let there = connected(evidence, a, b);
+            let back = connected(evidence, b, a);
+            let wanted = topology == "mesh" || (topology == "ring" && next) || there != back;
+            broken.extend([(a, b)].iter().filter(|_| wanted && !there));
+            broken.extend([(b, a)].iter().filter(|_| wanted && !back));
+        }
+    }
+    broken
+}
+
+/// Those that answer, in the order of the config.
+fn order(evidence: &Evidence<'_>) -> Vec<u32> {
+    let answers = |id: &u32| evidence.statuses.iter().any(|status| status.id == *id);
+    let listed: Vec<u32> = evidence.members.iter().copied().filter(answers).collect();
+    if listed.len() == evidence.statuses.len() {
+        return listed;
+    }
+    evidence.statuses.iter().map(|status| status.id).collect()
+}
+
+fn connected(evidence: &Evidence<'_>, from: u32, to: u32) -> bool {
+    let status = evidence.statuses.iter().find(|status| status.id == from);
+    status.is_some_and(|status| status.peers.iter().any(|peer| peer.id == to && peer.connected))
+}
+
+fn links_in_words(broken: &[(u32, u32)]) -> Vec<String> {
+    let both = |(a, b): (u32, u32)| broken.contains(&(b, a));
+    let said = broken.iter().filter(|&&(a, b)| a < b || !both((a, b)));
+    said.map(|&(a, b)| {
+        if both((a, b)) {
+            format!("{a} and {b} have no connection to each other.")
+        } else {
+            format!("{a} has no connection to {b}, though {b} believes it has one to {a}.")
+        }
+    })
+    .collect()
+}
+
+fn standing(evidence: &Evidence<'_>, status: &MemberStatus) -> String {
+    let id = status.id;
+    let ledger = evidence.ledgers.member(id);
+    let last = ledger.and_then(|ledger| {
+        ledger.entries.iter().rev().find_map(|entry| match &entry.kind {
+            LedgerKind::Became { cause, .. } => Some((entry.wall_ms, cause.as_str())),
+            _ => None,
+        })
+    });
+    let since = last.map_or_else(String::new, |(at, cause)| {
+        format!(" since {} ({}): {}", format_instant(at), ago(at, evidence.now_ms), cause_in_words(cause))
+    });
+    match status.leader {
+        Some(leader) if leader == id => format!("{id} says it leads in epoch {}{since}.", status.epoch),
+        Some(leader) => format!("{id} follows {leader} in epoch {}{since}.", status.epoch),
+        None => format!("{id} is {} and knows no leader{since}.", status.role),
+    }
+}
+
+/// A member that resigned is not elected for a while.
+fn abstains(evidence: &Evidence<'_>, status: &MemberStatus, agreed: bool) -> Option<String> {
+    let entries = &evidence.ledgers.member(status.id)?.entries;
+    let resigned = entries.iter().rev().take_while(|entry| !matches!(entry.kind, LedgerKind::Started { .. }));
+    let resigned =
+        resigned.filter(|entry| matches!(&entry.kind, LedgerKind::Became { cause, .. } if cause == "stepped-down"));
+    let at = resigned.map(|entry| entry.wall_ms).next()?;
+    let stands_again = status.leader == Some(status.id) || (agreed && evidence.now_ms > at + ABSTAINS_MS);
+    (!stands_again).then(|| {
+        let ago = ago(at, evidence.now_ms);
+        format!("{} stepped down {ago} and does not stand until another leads, then for 10 s.", status.id)
+    })
+}
+
+/// What a cause means for whoever reads it; a word this version does not know stands for itself.
+fn cause_in_words(cause: &str) -> &str {
+    match cause {
+        "started" => "it has just started",
+        "elected" => "it won the election",
+        "other-elected" => "it was elected",
+        "heard" => "a heartbeat told of the leader",
+        "leader-lost" => "the leader's connection closed or it fell silent",
+        "leader-resigned" => "the leader resigned",
+        "stepped-down" => "it was told to step down",
+        "bumped" => "it already led and moved its epoch past a restarted member's",
+        "halted" => "the members reorganise",
+        other => other,
+    }
+}
+
+fn ago(then_ms: u64, now_ms: u64) -> String {
+    let elapsed = now_ms.saturating_sub(then_ms);
+    // Milliseconds of something long ago are noise.
+    let rounded = if elapsed < 1000 { elapsed } else { elapsed / 1000 * 1000 };
+    format!("{} ago", format_duration(Duration::from_millis(rounded)))
+}
+
+fn list(ids: &[u32]) -> String {
+    ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::testing::*;
+    use crate::wire::PeerStatus;
+
+    fn status(id: u32, leader: impl Into<Option<u32>>, connected: &[u32]) -> MemberStatus {
+        let leader = leader.into();
+        let role = if leader == Some(id) { "leader" } else { "follower" };
+        let peers = (1..=3).filter(|peer| *peer != id);
+        MemberStatus {
+            id,
+            topology: "mesh".into(),
+            safety: "classic".into(),
+            role: role.into(),
+            leader,
+            epoch: 4,
+            peers: peers.map(|id| PeerStatus { id, connected: connected.contains(&id), last_heard_ms: None }).collect(),
+            ..MemberStatus::default()
+        }
+    }
+
+    fn said(statuses: &[MemberStatus], ledgers: &Ledgers) -> String {
+        let members = &[1, 2, 3];
+        explain(&Evidence { statuses, ledgers, members, voters: members, now_ms: 12_000 }).sentences.join("\n")
+    }
+
+    #[test]
+    fn a_leader_is_explained_by_its_ledger_and_its_grants() {
+        let statuses = [status(1, 3, &[2, 3]), status(2, 3, &[1, 3]), status(3, 3, &[1, 2])];
+        let mut ledgers = cluster([ledger(3, [(2000, granted(4, 3)), (2000, leads(3, 4))])]);
+        let text = said(&statuses, &ledgers);
+        assert!(text.starts_with("3 leads in epoch 4 since 1970-01-01T00:00:02.000Z (10s ago): it won"), "{text}");
+        assert!(text.contains("granted by 3"), "{text}");
+        ledgers.members.clear();
+        assert!(said(&statuses, &ledgers).contains("no ledger tells since when"));
+    }
+
+    #[test]
+    fn links_are_named_in_their_direction() {
+        let statuses = [status(1, None, &[3]), status(2, None, &[1, 3]), status(3, None, &[1])];
+        let text = said(&statuses, &Ledgers::default());
+        assert!(text.contains("1 has no connection to 2, though 2 believes"), "{text}");
+        assert!(text.contains("3 has no connection to 2, though 2 believes"), "{text}");
+        assert!(!text.contains("2 has no connection"), "{text}");
+        let apart = [status(1, 1, &[]), status(2, 2, &[])];
+        let text = said(&apart, &Ledgers::default());
+        assert!(text.contains("different leaders") && text.contains("1 and 2 have no connection"), "{text}");
+    }
+
+    #[test]
+    fn a_ring_needs_only_its_neighbours() {
+        let mut ring: Vec<MemberStatus> =
+            [status(1, None, &[2]), status(2, None, &[1]), status(3, None, &[])].into_iter().collect();
+        ring.push(MemberStatus { id: 4, ..status(3, None, &[]) });
+        for status in &mut ring {
+            status.topology = "ring".into();
+        }
+        let evidence =
+            Evidence { statuses: &ring, ledgers: &Ledgers::default(), members: &[1, 2, 3, 4], voters: &[], now_ms: 0 };
+        let broken = explain(&evidence).broken_links;
+        assert_eq!(broken, [(1, 4), (4, 1), (2, 3), (3, 2), (3, 4), (4, 3)]);
+    }
+
+    #[test]
+    fn nobody_leads_without_a_majority_and_the_missing_are_named() {
+        let mut alone = status(1, None, &[]);
+        alone.safety = "quorum".into();
+        alone.role = "candidate".into();
+        let mut ledgers = cluster([ledger(1, [(1000, follows(3, 4)), (2000, lost(5))])]);
+        ledgers.missing = vec![missing(2), missing(3)];
+        let text = said(&[alone], &ledgers);
+        assert!(text.starts_with("Nobody leads: too few members answer."), "{text}");
+        assert!(text.contains("No majority is reachable: 1 of 3 voters answer, 2 are needed."), "{text}");
+        assert!(text.contains("3 at n3:7400 is unreachable: no answer in time."), "{text}");
+        assert!(text.contains("1 is candidate and knows no leader since"), "{text}");
+        assert!(text.contains("the leader's connection closed"), "{text}");
+    }
+
+    #[test]
+    fn who_stepped_down_does_not_stand() {
+        let resigned = LedgerKind::Became {
+            old: Some("leader".into()),
+            new: "candidate".into(),
+            leader: None,
+            epoch: 5,
+            cause: "stepped-down".into(),
+        };
+        let ledgers = cluster([ledger(3, [(2000, leads(3, 4)), (9000, resigned)])]);
+        let text = said(&[status(3, None, &[])], &ledgers);
+        assert!(text.contains("3 stepped down 3s ago and does not stand"), "{text}");
+    }
+}

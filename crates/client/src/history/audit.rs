@@ -1,0 +1,72 @@
+//! Are successive reigns ordered? The judgement is one of three: shown, refuted, or not to be told from these ledgers.
+
+use super::{Ledgers, classic, quorum};
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Audit {
+    pub outcome: Outcome,
+    /// Reigns that were looked at.
+    pub reigns: usize,
+    /// Under quorum: where each two successive reigns are ordered.
+    pub proofs: Vec<Proof>,
+    /// What contradicts the order.
+    pub findings: Vec<Finding>,
+    /// Why it is incomplete.
+    pub reasons: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    Ordered,
+    Overlap,
+    Incomplete,
+}
+
+impl Outcome {
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Ordered => "ordered",
+            Outcome::Overlap => "overlap",
+            Outcome::Incomplete => "incomplete",
+        }
+    }
+}
+
+/// A voter granted both epochs, and its own ledger has the end of the first promise before the second grant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Proof {
+    pub epoch: u64,
+    pub next_epoch: u64,
+    pub voter: u32,
+    /// Sequence numbers in the voter's ledger.
+    pub granted: u64,
+    /// `None`: one holder, whose promise went on.
+    pub ended: Option<u64>,
+    pub granted_next: u64,
+}
+
+/// Something that must not be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    pub what: String,
+    pub epochs: Vec<u64>,
+    /// (member, sequence number in its ledger).
+    pub entries: Vec<(u32, u64)>,
+}
+
+/// `voters` are the configured ones; under classic safety nobody votes. `now_ms` is when the ledgers were read.
+pub fn audit(ledgers: &Ledgers, voters: &[u32], is_quorum: bool, now_ms: u64) -> Audit {
+    let mut audit =
+        Audit { outcome: Outcome::Ordered, reigns: 0, proofs: Vec::new(), findings: Vec::new(), reasons: Vec::new() };
+    if is_quorum {
+        quorum::judge(ledgers, voters, &mut audit);
+    } else {
+        classic::judge(ledgers, now_ms, &mut audit);
+    }
+    audit.outcome = match (audit.findings.is_empty(), audit.reasons.is_empty()) {
+        (false, _) => Outcome::Overlap,
+        (true, false) => Outcome::Incomplete,
+        (true, true) => Outcome::Ordered,
+    };
+    audit
+}

@@ -1,0 +1,130 @@
+//! `ctl audit`: are successive reigns ordered, by everybody's ledgers?
+
+use client::history::{Audit, Finding, Outcome, Proof, audit};
+use serde::Serialize;
+
+use super::ledgers::Gathered;
+use crate::args::Globals;
+use crate::failure::{Exit, Failure};
+use crate::output::{Ink, Output};
+use crate::target::Target;
+
+/// Show that successive reigns were ordered, or where they overlapped
+///
+/// Under quorum safety every two successive reigns share a voter, and its own ledger has the end of the first promise
+/// before the second grant: no clocks are compared. Classic elections promise less, and the audit says what it checked.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl audit
+  ctl audit -o json
+
+Exit codes: 0 ordered, 1 incomplete (it says why), 3 nobody reachable, 7 an overlap was found, 8 refused.")]
+pub(crate) struct Args {}
+
+const CLASSIC: &str = "Classic elections promise one leader per connected component and no more: checked is only that \
+                       no epoch had two leaders and that no two led at once.";
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    outcome: &'static str,
+    safety: &'static str,
+    reigns: usize,
+    proofs: Vec<ProofRow>,
+    findings: Vec<FindingRow<'a>>,
+    reasons: &'a [String],
+    missing: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ProofRow {
+    epoch: u64,
+    next_epoch: u64,
+    voter: u32,
+    granted: u64,
+    ended: Option<u64>,
+    granted_next: u64,
+}
+
+#[derive(Serialize)]
+struct FindingRow<'a> {
+    what: &'a str,
+    epochs: &'a [u64],
+    entries: Vec<EntryRow>,
+}
+
+#[derive(Serialize)]
+struct EntryRow {
+    member: u32,
+    sequence: u64,
+}
+
+pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
+    let gathered = Gathered::from(&Target::resolve(globals)?).await?;
+    let quorum = gathered.is_quorum();
+    let audit = audit(&gathered.ledgers, &gathered.voters, quorum, gathered.now_ms);
+    if output.is_json() {
+        Output::json(&document(&audit, &gathered))?;
+    } else {
+        Output::line(in_words(&audit, quorum, output))?;
+    }
+    match audit.outcome {
+        Outcome::Ordered => Ok(()),
+        Outcome::Overlap => Err(Failure::silent(Exit::Invariant)),
+        Outcome::Incomplete => Err(Failure::silent(Exit::Failed)),
+    }
+}
+
+fn document<'a>(audit: &'a Audit, gathered: &Gathered) -> Document<'a> {
+    let proof = |proof: &Proof| {
+        let Proof { epoch, next_epoch, voter, granted, ended, granted_next } = *proof;
+        ProofRow { epoch, next_epoch, voter, granted, ended, granted_next }
+    };
+    let entry = |&(member, sequence): &(u32, u64)| EntryRow { member, sequence };
+    let finding = |finding: &'a Finding| FindingRow {
+        what: &finding.what,
+        epochs: &finding.epochs,
+        entries: finding.entries.iter().map(entry).collect(),
+    };
+    Document {
+        schema: "conclave.audit/1",
+        outcome: audit.outcome.name(),
+        safety: if gathered.is_quorum() { "quorum" } else { "classic" },
+        reigns: audit.reigns,
+        proofs: audit.proofs.iter().map(proof).collect(),
+        findings: audit.findings.iter().map(finding).collect(),
+        reasons: &audit.reasons,
+        missing: gathered.missing(),
+    }
+}
+
+fn in_words(audit: &Audit, quorum: bool, output: Output) -> String {
+    let (ink, verdict) = match audit.outcome {
+        Outcome::Ordered => (Ink::Green, "ORDERED"),
+        Outcome::Overlap => (Ink::Red, "OVERLAP"),
+        Outcome::Incomplete => (Ink::Yellow, "INCOMPLETE"),
+    };
+    let mut lines: Vec<String> = audit.proofs.iter().map(proof_in_words).collect();
+    lines.extend(audit.findings.iter().map(|finding| {
+        let entries: Vec<String> = finding.entries.iter().map(|(id, entry)| format!("{entry} of {id}")).collect();
+        let entries = if entries.is_empty() { String::new() } else { format!(" [entries {}]", entries.join(", ")) };
+        format!("overlap: {}{entries}", finding.what)
+    }));
+    lines.extend(audit.reasons.iter().map(|reason| format!("incomplete: {reason}")));
+    lines.push(format!("{}: {} reigns", output.paint(ink, verdict), audit.reigns));
+    if !quorum {
+        lines.push(CLASSIC.to_owned());
+    }
+    lines.join("\n")
+}
+
+fn proof_in_words(proof: &Proof) -> String {
+    let Proof { epoch, next_epoch, voter, granted, ended, granted_next } = proof;
+    let how = match ended {
+        Some(ended) => format!("its promise ended (entry {ended})"),
+        None => "one holder went on".to_owned(),
+    };
+    format!(
+        "epoch {epoch} before {next_epoch}: voter {voter} granted it (entry {granted}), {how}, then granted the next (entry {granted_next})"
+    )
+}

@@ -1,0 +1,231 @@
+//! The bytes of a ledger segment: a head, then records, all of [`RECORD_BYTES`] so that damage to one hides no other.
+//!
+//! ```text
+//! head:   magic (8) | version u16 | zeros | CRC32 of all before it
+//! record: sequence u64 | wall ms u64 | boot ns u64 | boot id (16) | kind u8 | fields of that kind | zeros | CRC32
+//! ```
+//! Integers are little-endian. Roles and causes are text, so that a new one needs no new version.
+
+use client::{LedgerEntry, LedgerKind};
+
+/// The format this code writes, and the newest it reads.
+pub(super) const VERSION: u16 = 1;
+/// Head and records alike.
+pub(super) const RECORD_BYTES: usize = 128;
+
+const MAGIC: [u8; 8] = *b"cnclv-lg";
+const CRC_BYTES: usize = 4;
+const ROLE_BYTES: usize = 12;
+const CAUSE_BYTES: usize = 28;
+
+const STARTED: u8 = 1;
+const BECAME: u8 = 2;
+const GRANTED: u8 = 3;
+const PROMISE_ENDED: u8 = 4;
+
+pub(super) fn head() -> [u8; RECORD_BYTES] {
+    let mut writer = Writer::new();
+    writer.put(&MAGIC);
+    writer.put(&VERSION.to_le_bytes());
+    writer.finish()
+}
+
+/// The version a whole head names; `None` of anything else.
+pub(super) fn head_version(bytes: &[u8]) -> Option<u16> {
+    let mut reader = Reader(checked(bytes)?);
+    (reader.take()? == MAGIC).then_some(())?;
+    reader.take().map(u16::from_le_bytes)
+}
+
+pub(super) fn encode(entry: &LedgerEntry) -> [u8; RECORD_BYTES] {
+    let mut writer = Writer::new();
+    writer.put(&entry.sequence.to_le_bytes());
+    writer.put(&entry.wall_ms.to_le_bytes());
+    writer.put(&entry.boot_ns.to_le_bytes());
+    writer.put(&entry.boot_id);
+    match &entry.kind {
+        LedgerKind::Started { incarnation, last_alive_ms } => {
+            writer.put(&[STARTED]);
+            writer.put(&incarnation.to_le_bytes());
+            writer.put(&[u8::from(last_alive_ms.is_some())]);
+            writer.put(&last_alive_ms.unwrap_or(0).to_le_bytes());
+        }
+        LedgerKind::Became { old, new, leader, epoch, cause } => {
+            writer.put(&[BECAME]);
+            writer.text::<ROLE_BYTES>(old.as_deref().unwrap_or(""));
+            writer.text::<ROLE_BYTES>(new);
+            writer.put(&[u8::from(leader.is_some())]);
+            writer.put(&leader.unwrap_or(0).to_le_bytes());
+            writer.put(&epoch.to_le_bytes());
+            writer.text::<CAUSE_BYTES>(cause);
+        }
+        LedgerKind::Granted { epoch, holder } => writer.promise(GRANTED, *epoch, *holder),
+        LedgerKind::PromiseEnded { epoch, holder } => writer.promise(PROMISE_ENDED, *epoch, *holder),
+    }
+    writer.finish()
+}
+
+/// `None` if these bytes are no whole record.
+pub(super) fn decode(bytes: &[u8]) -> Option<LedgerEntry> {
+    let mut reader = Reader(checked(bytes)?);
+    let [sequence, wall_ms, boot_ns] = [reader.u64()?, reader.u64()?, reader.u64()?];
+    let boot_id = reader.take()?;
+    let kind = match reader.take()? {
+        [STARTED] => {
+            let incarnation = reader.u64()?;
+            let known = reader.flag()?;
+            LedgerKind::Started { incarnation, last_alive_ms: reader.u64().filter(|_| known) }
+        }
+        [BECAME] => {
+            let (old, new) = (reader.text::<ROLE_BYTES>()?, reader.text::<ROLE_BYTES>()?);
+            let known = reader.flag()?;
+            let leader = reader.u32().filter(|_| known);
+            let (epoch, cause) = (reader.u64()?, reader.text::<CAUSE_BYTES>()?);
+            LedgerKind::Became { old: Some(old).filter(|old| !old.is_empty()), new, leader, epoch, cause }
+        }
+        [GRANTED] => LedgerKind::Granted { epoch: reader.u64()?, holder: reader.u32()? },
+        [PROMISE_ENDED] => LedgerKind::PromiseEnded { epoch: reader.u64()?, holder: reader.u32()? },
+        _ => return None,
+    };
+    Some(LedgerEntry { sequence, wall_ms, boot_ns, boot_id, kind })
+}
+
+/// The content of a record whose checksum fits.
+fn checked(bytes: &[u8]) -> Option<&[u8]> {
+    let (content, crc) = bytes.get(..RECORD_BYTES)?.split_at(RECORD_BYTES - CRC_BYTES);
+    (crc32fast::hash(content).to_le_bytes() == crc).then_some(content)
+}
+
+struct Writer {
+    bytes: [u8; RECORD_BYTES],
+    at: usize,
+}
+
+impl Writer {
+    fn new() -> Self {
+        Writer { bytes: [0; RECORD_BYTES], at: 0 }
+    }
+
+    fn put(&mut self, field: &[u8]) {
+        self.bytes[self.at..self.at + field.len()].copy_from_slice(field);
+        self.at += field.len();
+    }
+
+    /// Text that is too long is cut: names of roles and causes are short ASCII words.
+    fn text<const N: usize>(&mut self, text: &str) {
+        let mut field = [0; N];
+        let length = text.floor_char_boundary(N);
+        field[..length].copy_from_slice(&text.as_bytes()[..length]);
+        self.put(&field);
+    }
+
+    fn promise(&mut self, kind: u8, epoch: u64, holder: u32) {
+        self.put(&[kind]);
+        self.put(&epoch.to_le_bytes());
+        self.put(&holder.to_le_bytes());
+    }
+
+    fn finish(mut self) -> [u8; RECORD_BYTES] {
+        let (content, crc) = self.bytes.split_at_mut(RECORD_BYTES - CRC_BYTES);
+        crc.copy_from_slice(&crc32fast::hash(content).to_le_bytes());
+        self.bytes
+    }
+}
+
+/// Reads fields off the front of what is left.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        self.take().map(|[byte]: [u8; 1]| byte != 0)
+    }
+
+    fn text<const N: usize>(&mut self) -> Option<String> {
+        let field: [u8; N] = self.take()?;
+        let length = field.iter().position(|byte| *byte == 0).unwrap_or(N);
+        String::from_utf8(field[..length].to_vec()).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds() -> Vec<LedgerKind> {
+        let became = |old: Option<&str>, leader| LedgerKind::Became {
+            old: old.map(str::to_owned),
+            new: "follower".into(),
+            leader,
+            epoch: 7,
+            cause: "other-elected".into(),
+        };
+        vec![
+            LedgerKind::Started { incarnation: 3, last_alive_ms: None },
+            LedgerKind::Started { incarnation: u64::MAX, last_alive_ms: Some(12) },
+            became(None, None),
+            became(Some("candidate"), Some(5)),
+            LedgerKind::Granted { epoch: 9, holder: 4 },
+            LedgerKind::PromiseEnded { epoch: 9, holder: 4 },
+        ]
+    }
+
+    fn entry(kind: LedgerKind) -> LedgerEntry {
+        LedgerEntry { sequence: 8, wall_ms: 1_700_000_000_000, boot_ns: 77, boot_id: *b"0123456789abcdef", kind }
+    }
+
+    #[test]
+    fn every_kind_comes_back_as_it_was_written() {
+        for kind in kinds() {
+            let entry = entry(kind);
+            assert_eq!(decode(&encode(&entry)), Some(entry));
+        }
+        assert_eq!(head_version(&head()), Some(VERSION));
+        assert_eq!(decode(&head()), None, "a head is no record");
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_noticed() {
+        for kind in kinds() {
+            let bytes = encode(&entry(kind));
+            for bit in 0..RECORD_BYTES * 8 {
+                let mut flipped = bytes;
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(decode(&flipped), None, "bit {bit}");
+            }
+            for length in 0..RECORD_BYTES {
+                assert_eq!(decode(&bytes[..length]), None, "cut to {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_are_too_long_are_cut_and_the_rest_is_kept() {
+        let kind =
+            LedgerKind::Became { old: None, new: "x".repeat(40), leader: None, epoch: 1, cause: "ä".repeat(40) };
+        let Some(LedgerKind::Became { new, epoch, cause, .. }) = decode(&encode(&entry(kind))).map(|entry| entry.kind)
+        else {
+            panic!("no record");
+        };
+        assert_eq!((new.len(), epoch, cause.chars().count()), (ROLE_BYTES, 1, CAUSE_BYTES / 2));
+    }
+
+    #[test]
+    fn the_layout_of_version_1_does_not_change() {
+        let crcs: Vec<u32> = kinds().into_iter().map(|kind| crc32fast::hash(&encode(&entry(kind))[..124])).collect();
+        assert_eq!(crcs, [16_392_908, 1_787_687_295, 3_704_391_433, 4_042_964_492, 3_429_203_880, 2_434_669_444]);
+    }
+}
