@@ -3,6 +3,7 @@
 //!
 //! - [`Client`] speaks to one member; [`Watch`] is its stream of events.
 //! - [`ask_all`] asks everybody at once; [`Observer`] follows everybody's events.
+//! - [`Fence`] is how a resource refuses the work of an older reign.
 //! - [`Verdict`] and [`find_leader`] judge what came of it. A member out of reach is unknown, never a disagreement.
 
 mod ask;
@@ -10,6 +11,7 @@ mod cluster_file;
 mod connection;
 mod duration;
 mod endpoint;
+mod fence;
 mod observe;
 mod verdict;
 mod wire;
@@ -19,6 +21,7 @@ pub use cluster_file::{ClusterFile, ClusterFileError, DEFAULT_CONFIG};
 pub use connection::{Client, ClientError, Watch};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use endpoint::Endpoint;
+pub use fence::{Fence, FenceError};
 pub use observe::{News, Observer, Report};
 pub use transport::{ClientSettings, ConnectError, RefuseCode, Secret, SecretError};
 pub use verdict::{NoLeader, Verdict, View, find_leader, needed_members};
