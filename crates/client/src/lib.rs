@@ -3,7 +3,7 @@
 //!
 //! - [`Client`] speaks to one member; [`Watch`] is its stream of events.
 //! - [`ask_all`] asks everybody at once; [`Observer`] follows everybody's events.
-//! - [`Fence`] is how a resource refuses the work of an older reign.
+//! - [`Attachment`] ties work to one member's reign; [`Fence`] is how a resource refuses the work of an older one.
 //! - [`Verdict`] and [`find_leader`] judge what came of it. A member out of reach is unknown, never a disagreement.
 
 mod ask;
@@ -18,7 +18,7 @@ mod wire;
 
 pub use ask::{Answer, ask_all, within};
 pub use cluster_file::{ClusterFile, ClusterFileError, DEFAULT_CONFIG};
-pub use connection::{Client, ClientError, Watch};
+pub use connection::{Attachment, Client, ClientError, Notice, Watch};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use endpoint::Endpoint;
 pub use fence::{Fence, FenceError};

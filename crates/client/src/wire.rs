@@ -15,6 +15,9 @@ pub enum Request {
     Elect,
     /// Resign, if this member leads. Answered with [`Response::Done`] once it has, `Failed` if it does not lead.
     StepDown,
+    /// This client runs something for as long as the member leads. Answered with [`Response::Done`]; before the member
+    /// gives leadership away of its own accord it sends [`Response::Stop`] and waits a while for the client to leave.
+    Attach,
 }
 
 /// What a request may do, which decides who may send it.
@@ -28,7 +31,8 @@ pub enum Auth {
 
 impl Request {
     /// One of each, for tables and tests.
-    pub const ALL: &'static [Request] = &[Request::Status, Request::Watch, Request::Elect, Request::StepDown];
+    pub const ALL: &'static [Request] =
+        &[Request::Status, Request::Watch, Request::Elect, Request::StepDown, Request::Attach];
 
     pub fn name(&self) -> &'static str {
         match self {
@@ -36,6 +40,7 @@ impl Request {
             Request::Watch => "watch",
             Request::Elect => "elect",
             Request::StepDown => "step-down",
+            Request::Attach => "attach",
         }
     }
 
@@ -43,7 +48,7 @@ impl Request {
     pub fn auth(&self) -> Auth {
         match self {
             Request::Status | Request::Watch => Auth::Read,
-            Request::Elect | Request::StepDown => Auth::Operate,
+            Request::Elect | Request::StepDown | Request::Attach => Auth::Operate,
         }
     }
 }
@@ -54,7 +59,12 @@ pub enum Response {
     Status(MemberStatus),
     Event(MemberEvent),
     Done,
-    Failed { reason: String, code: FailCode },
+    Failed {
+        reason: String,
+        code: FailCode,
+    },
+    /// To an attached client: leadership ends now. Stop what depends on it, then close the connection.
+    Stop,
 }
 
 /// The kind of a failure, for exit codes; the reason is for people.
@@ -123,8 +133,13 @@ mod tests {
     use super::*;
 
     /// The whole table: a new request fails here until it has its line.
-    const AUTH: &[(&str, Auth)] =
-        &[("status", Auth::Read), ("watch", Auth::Read), ("elect", Auth::Operate), ("step-down", Auth::Operate)];
+    const AUTH: &[(&str, Auth)] = &[
+        ("status", Auth::Read),
+        ("watch", Auth::Read),
+        ("elect", Auth::Operate),
+        ("step-down", Auth::Operate),
+        ("attach", Auth::Operate),
+    ];
 
     #[test]
     fn every_request_has_its_line_in_the_auth_table() {

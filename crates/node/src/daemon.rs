@@ -3,6 +3,8 @@
 //! One direction: an event of the network, the disk, a timer or a signal becomes an input; the member's effects are
 //! carried out in order; the sockets are flushed. Nobody else touches any of it, so there are no locks.
 
+mod attached;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,8 +16,10 @@ use member::{Cause, Command, Event, NodeSet, Record, Role, Standing};
 use tokio::signal::unix::{SignalKind, signal};
 use transport::{ClientId, Event as NetEvent, Incarnation, Net, RefuseCode, Secret, codec};
 
+use self::attached::Attached;
 use crate::config::Config;
 use crate::disk::{Disk, Ticket, Written};
+use crate::hooks::{Change, Hooks};
 use crate::host::{self, Instance, Setup, World};
 use crate::notify::Notify;
 use crate::storage::{StateRecord, Store};
@@ -41,6 +45,7 @@ struct Daemon {
     id: NodeId,
     instance: Box<dyn Instance>,
     outside: Outside,
+    attached: Attached,
     started: Instant,
     /// Since when everybody refuses this process as a second one with its id.
     duplicate_since: Option<Instant>,
@@ -58,6 +63,7 @@ struct Outside {
     watchers: BTreeSet<ClientId>,
     last_heard: BTreeMap<NodeId, Instant>,
     notify: Notify,
+    hooks: Option<Hooks>,
     previous: Option<Standing>,
 }
 
@@ -97,9 +103,18 @@ impl Outside {
             "transition"
         );
         self.notify.say(&format!("STATUS={} in epoch {}", now.role.name(), now.epoch));
+        self.run_hooks(old, now.role.name(), now);
         let event = event_of(self.id, now, cause);
         for watcher in self.watchers.clone() {
             self.reply(watcher, &Response::Event(event.clone()));
+        }
+    }
+
+    fn run_hooks(&self, old: Option<Standing>, new_role: &'static str, now: Standing) {
+        let old_role = old.map_or("none", |old| old.role.name());
+        let same = old_role == new_role && old.and_then(|old| old.leader) == now.leader;
+        if let Some(hooks) = self.hooks.as_ref().filter(|_| !same) {
+            hooks.changed(Change { id: self.id, old_role, new_role, leader: now.leader, epoch: now.epoch });
         }
     }
 
@@ -151,10 +166,12 @@ impl Daemon {
             watchers: BTreeSet::new(),
             last_heard: BTreeMap::new(),
             notify: Notify::from_env(),
+            hooks: config.on_change.clone().map(Hooks::start).transpose()?,
             previous: None,
         };
         let links = NodeSet::default();
-        Ok(Daemon { config, id, instance, outside, started: Instant::now(), duplicate_since: None, links })
+        let attached = Attached::default();
+        Ok(Daemon { config, id, instance, outside, attached, started: Instant::now(), duplicate_since: None, links })
     }
 
     async fn serve(mut self) -> anyhow::Result<()> {
@@ -170,7 +187,8 @@ impl Daemon {
         let sleep = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(sleep);
         loop {
-            let deadline = self.instance.deadline().unwrap_or_else(|| Instant::now() + Duration::from_hours(1));
+            let deadline = self.instance.deadline().into_iter().chain(self.attached.deadline()).min();
+            let deadline = deadline.unwrap_or_else(|| Instant::now() + Duration::from_hours(1));
             sleep.as_mut().reset(deadline.into());
             tokio::select! {
                 biased;
@@ -188,6 +206,7 @@ impl Daemon {
     /// Due timers first, then everything the member wants done, then one write per socket.
     fn carry_out(&mut self) {
         let now = Instant::now();
+        self.resign_when_stopped();
         self.instance.tick(now);
         self.instance.carry_out(now, &mut self.outside);
         let links = self.instance.links();
@@ -224,6 +243,7 @@ impl Daemon {
             NetEvent::ClientFrame { client, payload } => self.request(client, &payload),
             NetEvent::ClientGone { client } => {
                 self.outside.watchers.remove(&client);
+                self.attached.gone(client);
             }
         }
         Ok(())
@@ -269,14 +289,8 @@ impl Daemon {
                 self.instance.command(Command::Elect);
                 Response::Done
             }
-            Ok(Request::StepDown) if standing.role == Role::Leader => {
-                self.instance.command(Command::StepDown);
-                Response::Done
-            }
-            Ok(Request::StepDown) => match standing.leader {
-                Some(leader) => failed(FailCode::Failed, format!("member {leader} leads, not {}", self.id)),
-                None => failed(FailCode::NoLeader, "nobody leads".into()),
-            },
+            Ok(Request::StepDown) => return self.step_down(client),
+            Ok(Request::Attach) => return self.attach(client),
         };
         self.outside.reply(client, &response);
     }
@@ -313,6 +327,9 @@ impl Daemon {
 
     /// Hands leadership over before leaving: the others elect without having to notice a death.
     async fn leave(mut self) -> anyhow::Result<()> {
+        if self.instance.standing().role == Role::Leader {
+            self.stop_attached().await?;
+        }
         let leads = self.instance.standing().role == Role::Leader;
         let alone = !self.config.peers.iter().any(|peer| self.outside.net.is_connected(peer.id.0));
         tracing::info!(handover = leads && !alone, "leaving");
@@ -332,6 +349,13 @@ impl Daemon {
             }
         }
         tracing::info!("left");
+        self.outside.run_hooks(self.outside.previous, "down", Standing { leader: None, ..self.instance.standing() });
+        let hooks = self.outside.hooks.take();
+        // Closes every connection: nobody shall wait for a hook.
+        drop(self);
+        if let Some(hooks) = hooks {
+            hooks.finish();
+        }
         Ok(())
     }
 }
