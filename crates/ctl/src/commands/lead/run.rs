@@ -13,6 +13,10 @@ use crate::failure::{Exit, Failure};
 use crate::guard::boottime::{self, Alarm};
 use crate::guard::{Deadlines, Leash, Report};
 
+/// The cause of a larger epoch within one reign: a restarted member was ahead. After any other, another may have led in
+/// between, and a resource that has seen its token refuses the one that the command has.
+const BUMPED: &str = "bumped";
+
 pub(super) struct Run {
     id: u32,
     epoch: u64,
@@ -121,10 +125,13 @@ impl Run {
         match notice {
             Ok(Some(Notice::Stop)) => self.give_up_now("it hands leadership over".to_owned()),
             Ok(Some(Notice::Event(event))) => {
-                // Epochs do not go back, so a smaller one is news from before the confirmation. A larger one while it
-                // leads is the same reign, moved past a member that was ahead.
-                if event.role == "leader" || event.epoch < self.epoch {
+                let leads = event.role == "leader";
+                // Epochs do not go back, so a smaller one is news from before the confirmation.
+                if event.epoch < self.epoch || leads && (event.epoch == self.epoch || event.cause == BUMPED) {
                     return Ok(());
+                }
+                if leads {
+                    return self.give_up_now(format!("it was elected anew, in epoch {}", event.epoch));
                 }
                 self.deposed(&event.role, event.leader)
             }
