@@ -165,24 +165,20 @@ async fn run(command: &str, change: &Change) -> io::Result<()> {
             }
         }
     });
-    match ended.await {
-        Ok(status) => {
-            let status = status?;
-            if !printed {
-                let _ = tokio::time::timeout(LEFTOVER, printing).await;
-            }
-            if !status.success() {
-                tracing::warn!(%status, new = change.new_role, "on_change failed");
-            }
+    let Ok(status) = ended.await else {
+        tracing::warn!(limit = ?LIMIT, new = change.new_role, "on_change took too long: killed");
+        if let Some(group) = group {
+            // It may just have ended by itself.
+            let _ = kill_process_group(group, Signal::KILL);
         }
-        Err(_) => {
-            tracing::warn!(limit = ?LIMIT, new = change.new_role, "on_change took too long: killed");
-            if let Some(group) = group {
-                // It may just have ended by itself.
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            child.wait().await?;
-        }
+        return child.wait().await.map(drop);
+    };
+    let status = status?;
+    if !printed {
+        let _ = tokio::time::timeout(LEFTOVER, printing).await;
+    }
+    if !status.success() {
+        tracing::warn!(%status, new = change.new_role, "on_change failed");
     }
     Ok(())
 }

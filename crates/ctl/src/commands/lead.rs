@@ -108,8 +108,11 @@ async fn await_leadership(member: &Member, poller: &mut Poller, at_once: bool) -
         while let Ok(Some(notice)) = attachment.next().await {
             match notice {
                 Notice::Event(event) if event.role == "leader" => {
-                    if let Answer::Leads { epoch, deadlines } = poller.ask().await {
-                        return Ok(Accession { attachment, epoch, deadlines });
+                    match poller.ask().await {
+                        Answer::Leads { epoch, deadlines } => return Ok(Accession { attachment, epoch, deadlines }),
+                        Answer::DoesNotLead { .. } => {}
+                        // There may be no second event to ask after; a new attachment begins with one.
+                        Answer::Silent(_) => break,
                     }
                 }
                 Notice::Event(event) if at_once => return Err(does_not_lead(member, &event.role, event.leader)),

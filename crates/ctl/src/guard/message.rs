@@ -21,7 +21,7 @@ impl Deadlines {
 }
 
 /// From `ctl` to the guard. The end of the stream means that `ctl` is gone.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Order {
     /// Comes first, and with it the command's stdin.
     Start { deadlines: Deadlines, grace: Duration },

@@ -141,13 +141,10 @@ impl Guard {
             tokio::select! {
                 biased;
                 // First, so that a guard that was stopped hears of later deadlines before it judges the old one.
-                order = next(&mut self.orders), if connected => match order {
-                    Some(order) => self.obey(&order),
-                    None => {
-                        connected = false;
-                        self.give_up(boottime::now() + self.grace);
-                    }
-                },
+                order = next(&mut self.orders), if connected => {
+                    connected = order.is_some();
+                    self.obey(order);
+                }
                 due = alarm.due() => {
                     due?;
                     self.due();
@@ -158,12 +155,14 @@ impl Guard {
         Ok(Report::Ended { code: self.code, stopped: self.stopped })
     }
 
-    fn obey(&mut self, order: &Order) {
+    fn obey(&mut self, order: Option<Order>) {
         match order {
-            Order::Start { .. } => {}
-            Order::Renew(deadlines) => self.deadlines = self.deadlines.later(*deadlines),
-            Order::Stop { kill_at } => self.give_up(*kill_at),
-            Order::Signal(number) => self.pass_on(*number),
+            Some(Order::Start { .. }) => {}
+            Some(Order::Renew(deadlines)) => self.deadlines = self.deadlines.later(deadlines),
+            Some(Order::Stop { kill_at }) => self.give_up(kill_at),
+            Some(Order::Signal(number)) => self.pass_on(number),
+            // `ctl` is gone.
+            None => self.give_up(boottime::now() + self.grace),
         }
     }
 
