@@ -81,6 +81,8 @@ fn rivals_take_turns_and_none_goes_back() {
             })
         })
         .collect();
-    rivals.into_iter().for_each(|rival| rival.join().unwrap());
+    for rival in rivals {
+        rival.join().unwrap();
+    }
     assert_eq!(Fence::open(scratch.file()).unwrap().largest(), Some(19 * 8 + 7));
 }

@@ -318,7 +318,7 @@ fn a_fence_accepts_tokens_that_do_not_decrease_and_names_the_larger_one() {
     for (token, code) in [("5", 0), ("5", 0), ("9", 0), ("5", 1), ("9", 0), ("10", 0)] {
         let output = check(token);
         assert_eq!(output.status.code(), Some(code), "{token}: {}", stderr(&output));
-        assert_eq!(stderr(&output).contains("9"), code == 1, "{}", stderr(&output));
+        assert_eq!(stderr(&output).contains('9'), code == 1, "{}", stderr(&output));
     }
     let refused = ctl(scratch.path(), &["fence-check", "fence", "3", "-o", "json"]);
     assert_eq!(refused.status.code(), Some(1));
