@@ -55,6 +55,11 @@ impl Client {
         self.connection.member_id()
     }
 
+    /// What the member's cluster agrees on, such as its `lease`: part of the handshake, so it needs no request.
+    pub fn member_fact(&self, name: &str) -> Option<&str> {
+        self.connection.member_facts().iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     pub async fn status(&mut self) -> Result<MemberStatus, ClientError> {
         match self.request(&Request::Status).await? {
             Response::Status(status) => Ok(status),
@@ -83,6 +88,14 @@ impl Client {
     pub async fn watch(mut self) -> Result<Watch, ClientError> {
         self.send(&Request::Watch).await?;
         Ok(Watch { client: self })
+    }
+
+    /// Attaches to the member's reign: the connection becomes a stream of its events, the present state first, and of
+    /// its word to stop.
+    pub async fn attach(mut self) -> Result<Attachment, ClientError> {
+        self.done(&Request::Attach).await?;
+        self.send(&Request::Watch).await?;
+        Ok(Attachment { client: self })
     }
 
     pub async fn elect(&mut self) -> Result<(), ClientError> {
@@ -140,6 +153,32 @@ impl Watch {
     pub async fn next(&mut self) -> Result<Option<MemberEvent>, ClientError> {
         match self.client.receive().await? {
             Some(Response::Event(event)) => Ok(Some(event)),
+            None => Ok(None),
+            Some(_) => Err(ClientError::Unexpected),
+        }
+    }
+}
+
+/// What an attached client hears.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Notice {
+    Event(MemberEvent),
+    /// Leadership is about to be given away: stop, then drop the attachment.
+    Stop,
+}
+
+/// A client that runs something while the member leads. The member knows of it until this is dropped.
+#[derive(Debug)]
+pub struct Attachment {
+    client: Client,
+}
+
+impl Attachment {
+    /// The next notice; `None` once the member has closed the connection. Cancel-safe.
+    pub async fn next(&mut self) -> Result<Option<Notice>, ClientError> {
+        match self.client.receive().await? {
+            Some(Response::Event(event)) => Ok(Some(Notice::Event(event))),
+            Some(Response::Stop) => Ok(Some(Notice::Stop)),
             None => Ok(None),
             Some(_) => Err(ClientError::Unexpected),
         }

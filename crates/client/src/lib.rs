@@ -4,6 +4,7 @@
 //! - [`Client`] speaks to one member; [`Watch`] is its stream of events.
 //! - [`ask_all`] asks everybody at once; [`Observer`] follows everybody's events.
 //! - [`history`] judges what all members' ledgers say together.
+//! - [`Attachment`] ties work to one member's reign; [`Fence`] is how a resource refuses the work of an older one.
 //! - [`Verdict`] and [`find_leader`] judge what came of it. A member out of reach is unknown, never a disagreement.
 
 mod ask;
@@ -13,6 +14,7 @@ mod connection;
 mod duration;
 mod endpoint;
 mod explain;
+mod fence;
 pub mod history;
 mod instant;
 mod ledger;
@@ -23,10 +25,11 @@ mod wire;
 pub use ask::{Answer, ask_all, ask_ledgers, within};
 pub use chaos::{CHAOS_MAX, Chaos, Way};
 pub use cluster_file::{ClusterFile, ClusterFileError, DEFAULT_CONFIG};
-pub use connection::{Client, ClientError, Watch};
+pub use connection::{Attachment, Client, ClientError, Notice, Watch};
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use endpoint::Endpoint;
 pub use explain::{Evidence, Explanation, explain};
+pub use fence::{Fence, FenceError};
 pub use instant::{InstantError, format_instant, parse_instant};
 pub use ledger::{LedgerEntry, LedgerKind, LedgerPage};
 pub use observe::{News, Observer, Report};

@@ -23,6 +23,9 @@ pub enum Request {
     /// A page of the member's ledger: the oldest entries, or those after this sequence number. Answered with one
     /// [`Response::History`].
     History { after: Option<u64> },
+    /// This client runs something for as long as the member leads. Answered with [`Response::Done`]; before the member
+    /// gives leadership away of its own accord it sends [`Response::Stop`] and waits a while for the client to leave.
+    Attach,
 }
 
 /// What a request may do, which decides who may send it.
@@ -43,6 +46,7 @@ impl Request {
         Request::StepDown,
         Request::Chaos(Chaos::Heal),
         Request::History { after: None },
+        Request::Attach,
     ];
 
     pub fn name(&self) -> &'static str {
@@ -53,6 +57,7 @@ impl Request {
             Request::StepDown => "step-down",
             Request::Chaos(_) => "chaos",
             Request::History { .. } => "history",
+            Request::Attach => "attach",
         }
     }
 
@@ -60,7 +65,7 @@ impl Request {
     pub fn auth(&self) -> Auth {
         match self {
             Request::Status | Request::Watch | Request::History { .. } => Auth::Read,
-            Request::Elect | Request::StepDown | Request::Chaos(_) => Auth::Operate,
+            Request::Elect | Request::StepDown | Request::Chaos(_) | Request::Attach => Auth::Operate,
         }
     }
 }
@@ -71,7 +76,12 @@ pub enum Response {
     Status(MemberStatus),
     Event(MemberEvent),
     Done,
-    Failed { reason: String, code: FailCode },
+    Failed {
+        reason: String,
+        code: FailCode,
+    },
+    /// To an attached client: leadership ends now. Stop what depends on it, then close the connection.
+    Stop,
     History(LedgerPage),
 }
 
@@ -150,6 +160,7 @@ mod tests {
         ("step-down", Auth::Operate),
         ("chaos", Auth::Operate),
         ("history", Auth::Read),
+        ("attach", Auth::Operate),
     ];
 
     #[test]

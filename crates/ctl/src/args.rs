@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    algorithms, audit, bench, chaos, completions, config, elect, explain, history, init, leader, man, sim, status,
-    step_down, up, watch,
+    algorithms, audit, bench, chaos, completions, config, elect, explain, fence_check, history, init, lead, leader,
+    man, sim, status, step_down, up, watch,
 };
+use crate::guard::process as guard;
 use crate::output::{ColorChoice, Format};
 
 #[derive(Parser, Debug)]
@@ -20,10 +21,12 @@ use crate::output::{ColorChoice, Format};
   ctl up                     start five members on this machine
   ctl leader                 who leads? the id, alone on a line
   ctl status --watch         a row per member, live
+  ctl lead --id 3 -- CMD     run a command only while member 3 leads
   ctl bench failover         how long does a cluster go without a leader?
 
 Exit codes: 0 ok, 1 failed or \"no\", 2 usage or bad config, 3 nobody reachable, 4 no leader or members
-disagree, 5 wait timed out, 7 invariant violated, 8 refused (no or wrong secret, chaos off)."
+disagree, 5 wait timed out, 6 leadership lost while a command ran, 7 invariant violated, 8 refused (no or wrong secret,
+chaos off)."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -86,6 +89,8 @@ pub(crate) enum Command {
     Elect(elect::Args),
     StepDown(step_down::Args),
     Chaos(chaos::Args),
+    Lead(lead::Args),
+    FenceCheck(fence_check::Args),
     Up(up::Args),
     Init(init::Args),
     Config(config::Args),
@@ -94,4 +99,6 @@ pub(crate) enum Command {
     Sim(sim::Args),
     Completions(completions::Args),
     Man(man::Args),
+    #[command(hide = true)]
+    Guard(guard::Args),
 }

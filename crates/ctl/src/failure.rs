@@ -18,6 +18,8 @@ pub(crate) enum Exit {
     NoLeader = 4,
     /// A lock is busy, or a wait timed out.
     TimedOut = 5,
+    /// Leadership was lost while a command ran under it.
+    Lost = 6,
     /// An invariant is violated.
     Invariant = 7,
     /// No or a wrong secret, or the cluster forbids it.
@@ -32,11 +34,13 @@ pub(crate) struct Failure {
     next: Option<String>,
     /// Everything has been said already, or nobody listens.
     quiet: bool,
+    /// The exit code of a command that ran, instead of ours.
+    passed: Option<u8>,
 }
 
 impl Failure {
     pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
-        Failure { exit, what: what.into(), why: None, next: None, quiet: false }
+        Failure { exit, what: what.into(), why: None, next: None, quiet: false, passed: None }
     }
 
     pub(crate) fn usage(what: impl Into<String>) -> Self {
@@ -46,6 +50,11 @@ impl Failure {
     /// For commands whose output already shows what is wrong.
     pub(crate) fn silent(exit: Exit) -> Self {
         Failure { quiet: true, ..Failure::new(exit, "") }
+    }
+
+    /// A command that was run ended like this, and has said itself what there is to say.
+    pub(crate) fn passed(code: u8) -> Self {
+        Failure { passed: Some(code), ..Failure::silent(Exit::Failed) }
     }
 
     #[must_use]
@@ -66,7 +75,7 @@ impl Failure {
         if !self.quiet {
             eprintln!("{self}");
         }
-        ExitCode::from(self.exit as u8)
+        ExitCode::from(self.passed.unwrap_or(self.exit as u8))
     }
 }
 

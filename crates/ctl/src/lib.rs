@@ -5,6 +5,7 @@ mod args;
 pub mod cluster;
 mod commands;
 mod failure;
+mod guard;
 mod output;
 mod target;
 
@@ -43,6 +44,8 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Elect(args) => c::elect::run(&args, globals, output).await,
         Command::StepDown(args) => c::step_down::run(&args, globals, output).await,
         Command::Chaos(args) => c::chaos::run(&args, globals, output).await,
+        Command::Lead(args) => c::lead::run(&args, globals).await,
+        Command::FenceCheck(args) => c::fence_check::run(&args, output),
         Command::Up(args) => c::up::run(&args, globals, output).await,
         Command::Init(args) => c::init::run(&args, output),
         Command::Config(args) => c::config::run(&args),
@@ -51,5 +54,6 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Sim(args) => c::sim::run(args, output),
         Command::Completions(args) => c::completions::run(&args),
         Command::Man(args) => c::man::run(&args),
+        Command::Guard(args) => guard::process::run(&args).await,
     }
 }

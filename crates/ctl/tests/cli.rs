@@ -64,6 +64,8 @@ fn every_command_explains_itself() {
         &["chaos", "heal"],
         &["chaos", "pause"],
         &["chaos", "kill"],
+        &["lead"],
+        &["fence-check"],
         &["up"],
         &["init"],
         &["config"],
@@ -352,6 +354,30 @@ fn the_example_config_is_one() {
     let path = scratch.path().join("example.toml");
     std::fs::write(&path, stdout(&output)).unwrap();
     assert!(client::ClusterFile::read(&path).unwrap().peers.len() > 1);
+}
+
+#[test]
+fn a_fence_accepts_tokens_that_do_not_decrease_and_names_the_larger_one() {
+    let scratch = Scratch::new("cli").unwrap();
+    let check = |token: &str| ctl(scratch.path(), &["fence-check", "fence", token]);
+    for (token, code) in [("5", 0), ("5", 0), ("9", 0), ("5", 1), ("9", 0), ("10", 0)] {
+        let output = check(token);
+        assert_eq!(output.status.code(), Some(code), "{token}: {}", stderr(&output));
+        assert_eq!(stderr(&output).contains('9'), code == 1, "{}", stderr(&output));
+    }
+    let refused = ctl(scratch.path(), &["fence-check", "fence", "3", "-o", "json"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let [line] = &json_lines(&refused)[..] else { panic!("one object") };
+    assert_eq!(keys(line), ["accepted", "largest", "schema", "token"]);
+    assert_eq!((&line["accepted"], &line["largest"]), (&false.into(), &10.into()));
+    assert_eq!(check("-1").status.code(), Some(2));
+
+    std::fs::write(scratch.path().join("fence"), "damaged").unwrap();
+    let output = check("99");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("damaged") && stderr(&output).contains("mv "), "{}", stderr(&output));
+    assert_eq!(std::fs::read(scratch.path().join("fence")).unwrap(), b"damaged");
+    assert_eq!(check("nonsense").status.code(), Some(2));
 }
 
 #[test]

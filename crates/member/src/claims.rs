@@ -40,7 +40,11 @@ impl<E: Election> Member<E> {
             None if beat.ask => {}
             None => self.catch_up(ctx, out),
         }
-        self.bump(ctx, out);
+        // A rival that cannot be followed is no restarted member: it would answer in kind, for ever.
+        let rival = |claim: Claim| claim.uid != ctx.me && self.leader.is_some_and(|mine| claim.epoch > mine.epoch);
+        if !beat.leader.is_some_and(rival) {
+            self.bump(ctx, out);
+        }
         if before != (self.floor, self.leader) {
             self.pass_on(ctx, from, out);
         }

@@ -186,7 +186,12 @@ impl<E: Election> Member<E> {
 
     /// Whom to keep a connection to; changes as members die and return.
     pub fn links(&self, view: &View) -> NodeSet {
-        self.contacts.links(view)
+        let mut links = self.contacts.links(view);
+        // A round may lead past them, to somebody this member has no reason to dial otherwise.
+        if let Some(at) = self.stuck {
+            links.insert(at);
+        }
+        links
     }
 
     /// Algorithm messages sent so far; heartbeats are not counted.

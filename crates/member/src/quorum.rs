@@ -220,6 +220,7 @@ impl<E: Election, O: Outbox<Member<E>>> Outbox<Reign> for Throne<'_, E, O> {
                 self.became(Some(epoch), if again { Cause::Bumped } else { Cause::Elected });
             }
             Fact::Extended { until } => self.out.announce(Event::Lease(until)),
+            Fact::StopChildren => self.out.announce(Event::StopChildren),
             Fact::Lost => self.became(None, self.cause),
             Fact::Granted { epoch, holder } => self.out.announce(Event::Granted { epoch, holder }),
             Fact::PromiseEnded { epoch, holder } => self.out.announce(Event::PromiseEnded { epoch, holder }),

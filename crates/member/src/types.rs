@@ -252,6 +252,8 @@ pub enum Event {
     },
     /// Drop the connection to this peer and dial it anew.
     Suspects(NodeId),
+    /// Somebody is to take over: whatever acts on this member's leadership must stop first, and its end be told.
+    StopChildren,
     /// This member may claim to lead until this lease timer is due, and not a moment longer.
     Lease(Slot),
     /// Promised this epoch to that member.

@@ -46,7 +46,7 @@ pub struct Config {
     pub insecure: bool,
     /// May `ctl chaos` inject faults?
     pub chaos: bool,
-    /// The command to run when the leader changes.
+    /// The command to run when this member's role or leader changes.
     pub on_change: Option<String>,
     /// The mutual exclusion algorithm of locks.
     pub lock_algorithm: Option<String>,

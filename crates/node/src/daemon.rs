@@ -3,6 +3,8 @@
 //! One direction: an event of the network, the disk, a timer or a signal becomes an input; the member's effects are
 //! carried out in order; the sockets are flushed. Nobody else touches any of it, so there are no locks.
 
+mod attached;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,11 +16,13 @@ use member::{Cause, Command, Event, NodeSet, Record, Role, Standing};
 use tokio::signal::unix::{SignalKind, signal};
 use transport::{ClientId, DownReason, Event as NetEvent, Incarnation, Net, RefuseCode, Secret, codec};
 
+use self::attached::Attached;
 use crate::chaos;
 use crate::clock::since_boot;
 use crate::config::Config;
 use crate::disk::{Disk, Ticket, Written};
 use crate::face::Face;
+use crate::hooks::{Change, Hooks};
 use crate::host::{self, Instance, Setup, World};
 use crate::ledger::Ledger;
 use crate::notify::Notify;
@@ -47,6 +51,7 @@ struct Daemon {
     id: NodeId,
     instance: Box<dyn Instance>,
     outside: Outside,
+    attached: Attached,
     started: Instant,
     /// Since when everybody refuses this process as a second one with its id.
     duplicate_since: Option<Instant>,
@@ -68,6 +73,11 @@ struct Outside {
     watchers: BTreeSet<ClientId>,
     last_heard: BTreeMap<NodeId, Instant>,
     notify: Notify,
+    hooks: Option<Hooks>,
+    /// The member is asked to hand over: whoever acts on its leadership must stop first.
+    stop_children: bool,
+    /// Attached, and to be told so once a majority of the voters knows.
+    attaching: Vec<ClientId>,
 }
 
 impl World for Outside {
@@ -94,12 +104,16 @@ impl World for Outside {
             Event::PromiseEnded { epoch, holder } => {
                 self.ledger.append(LedgerKind::PromiseEnded { epoch: epoch.0, holder: holder.id.0 });
             }
+            Event::StopChildren => self.stop_children = true,
             Event::Lease(_) => {}
         }
     }
 
     fn leased(&mut self, until: Option<Duration>) {
         self.face.leased(until);
+        for client in std::mem::take(&mut self.attaching) {
+            self.reply(client, &Response::Done);
+        }
     }
 }
 
@@ -119,9 +133,18 @@ impl Outside {
             "transition"
         );
         self.notify.say(&format!("STATUS={} in epoch {}", now.role.name(), now.epoch));
+        self.run_hooks(old, now.role.name(), now);
         let event = event_of(self.id, now, cause);
         for watcher in self.watchers.clone() {
             self.reply(watcher, &Response::Event(event.clone()));
+        }
+    }
+
+    fn run_hooks(&self, old: Option<Standing>, new_role: &'static str, now: Standing) {
+        let old_role = old.map_or("none", |old| old.role.name());
+        let same = old_role == new_role && old.and_then(|old| old.leader) == now.leader;
+        if let Some(hooks) = self.hooks.as_ref().filter(|_| !same) {
+            hooks.changed(Change { id: self.id, old_role, new_role, leader: now.leader, epoch: now.epoch });
         }
     }
 
@@ -178,9 +201,13 @@ impl Daemon {
             watchers: BTreeSet::new(),
             last_heard: BTreeMap::new(),
             notify: Notify::from_env(),
+            hooks: config.on_change.clone().map(Hooks::start).transpose()?,
+            stop_children: false,
+            attaching: Vec::new(),
         };
         let links = NodeSet::default();
-        Ok(Daemon { config, id, instance, outside, started: Instant::now(), duplicate_since: None, links })
+        let attached = Attached::default();
+        Ok(Daemon { config, id, instance, outside, attached, started: Instant::now(), duplicate_since: None, links })
     }
 
     async fn serve(mut self) -> anyhow::Result<()> {
@@ -196,7 +223,8 @@ impl Daemon {
         let sleep = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(sleep);
         loop {
-            let left = self.instance.deadline().map_or(Duration::from_hours(1), |due| due.saturating_sub(since_boot()));
+            let deadline = self.instance.deadline().into_iter().chain(self.attached.deadline()).min();
+            let left = deadline.map_or(Duration::from_hours(1), |due| due.saturating_sub(since_boot()));
             sleep.as_mut().reset(tokio::time::Instant::now() + left);
             tokio::select! {
                 biased;
@@ -215,6 +243,7 @@ impl Daemon {
     /// Due timers first, then everything the member wants done, then one write per socket.
     fn carry_out(&mut self) {
         let now = since_boot();
+        self.resign_when_stopped();
         self.instance.tick(now);
         self.instance.carry_out(now, &mut self.outside);
         let links = self.instance.links();
@@ -256,6 +285,7 @@ impl Daemon {
             NetEvent::ClientFrame { client, payload } => self.request(client, &payload),
             NetEvent::ClientGone { client } => {
                 self.outside.watchers.remove(&client);
+                self.attached.gone(client);
             }
         }
         Ok(())
@@ -302,14 +332,8 @@ impl Daemon {
                 Response::Done
             }
             Ok(Request::History { after }) => return self.outside.ledger.ask(client, after),
-            Ok(Request::StepDown) if standing.role == Role::Leader => {
-                self.instance.command(Command::StepDown);
-                Response::Done
-            }
-            Ok(Request::StepDown) => match standing.leader {
-                Some(leader) => failed(FailCode::Failed, format!("member {leader} leads, not {}", self.id)),
-                None => failed(FailCode::NoLeader, "nobody leads".into()),
-            },
+            Ok(Request::StepDown) => return self.step_down(client),
+            Ok(Request::Attach) => return self.attach(client),
             Ok(Request::Chaos(fault)) => match chaos::apply(fault, &self.config, self.id, &mut self.outside.net) {
                 Err((code, reason)) => failed(code, reason),
                 Ok(afterwards) => {
@@ -355,6 +379,9 @@ impl Daemon {
 
     /// Hands leadership over before leaving: the others elect without having to notice a death.
     async fn leave(mut self) -> anyhow::Result<()> {
+        if self.outside.face.standing().role == Role::Leader {
+            self.stop_attached().await?;
+        }
         let leads = self.outside.face.standing().role == Role::Leader;
         let alone = !self.config.peers.iter().any(|peer| self.outside.net.is_connected(peer.id.0));
         tracing::info!(handover = leads && !alone, "leaving");
@@ -374,6 +401,14 @@ impl Daemon {
             }
         }
         tracing::info!("left");
+        let last = self.outside.face.standing();
+        self.outside.run_hooks(Some(last), "down", Standing { leader: None, ..last });
+        let hooks = self.outside.hooks.take();
+        // Closes every connection: nobody shall wait for a hook.
+        drop(self);
+        if let Some(hooks) = hooks {
+            hooks.finish();
+        }
         Ok(())
     }
 }

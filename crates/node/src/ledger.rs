@@ -222,8 +222,7 @@ fn report(found: &Found) -> Option<String> {
 
 fn stamp(sequence: u64, boot_id: [u8; 16], kind: LedgerKind) -> LedgerEntry {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let boot_ns = boot.tv_sec as u64 * 1_000_000_000 + boot.tv_nsec as u64;
+    let boot_ns = since_boot().as_nanos() as u64;
     LedgerEntry { sequence, wall_ms: wall.as_millis() as u64, boot_ns, boot_id, kind }
 }
 

@@ -6,6 +6,7 @@
 //! - [`chaos`]: faults on purpose, if the config allows them.
 //! - [`face`]: what it shows, compared with the [`clock`]. [`votes`]: may it go on with its disk?
 //! - [`ledger`]: what happened, for `ctl history` and `ctl audit`.
+//! - [`hooks`]: the thread that runs the operator's command at every change.
 //! - [`log`] and [`notify`]: telling people and the service manager.
 
 mod chaos;
@@ -14,6 +15,7 @@ pub mod config;
 pub mod daemon;
 mod disk;
 mod face;
+mod hooks;
 mod host;
 pub mod ledger;
 pub mod log;

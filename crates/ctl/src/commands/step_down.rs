@@ -26,7 +26,8 @@ pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(
             .hint("ctl leader --wait 5s, then again"));
     };
     let mut leader = scene.connect(&target, member).await?;
-    within(target.member_timeout, leader.step_down())
+    // It may first have to stop what runs while it leads, so the member timeout would be too short.
+    within(target.timeout, leader.step_down())
         .await
         .map_err(|error| request_failed(&format!("member {member} does not step down"), &error))?;
     let (leader, epoch) = scene.settle(&target, |leader, _| leader != member).await?;

@@ -81,6 +81,21 @@ impl Reign {
         }
     }
 
+    /// Voters must know whether this process's end is the end of everything that acts on its leadership; and a handover
+    /// goes on where it waited for that.
+    pub(super) fn attach(&mut self, ctx: &Ctx<'_>, attached: bool, out: &mut impl Outbox<Self>) {
+        self.attached = attached;
+        if self.lead.is_none() {
+            return;
+        }
+        if attached {
+            self.forget_bid(out);
+            self.renew(ctx, out);
+        } else if let Some(successor) = self.target {
+            self.transfer(ctx, successor, out);
+        }
+    }
+
     /// The leader asks this member to be ready to follow it.
     pub(super) fn offer(&mut self, ctx: &Ctx<'_>, from: NodeId, epoch: Epoch, out: &mut impl Outbox<Self>) {
         if self.sitting().is_some_and(|leader| leader.holder.id == from && leader.epoch == epoch) {
@@ -104,6 +119,9 @@ impl Reign {
             return;
         }
         self.target = Some(from);
+        if self.attached {
+            return out.announce(Fact::StopChildren);
+        }
         self.forget_bid(out);
         self.lose(out);
         out.send(from, Msg::Handover(Released { holder: self.me, epoch: self.epoch }));

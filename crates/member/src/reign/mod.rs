@@ -227,7 +227,7 @@ impl Reign {
             Order::Transfer(to) => self.transfer(ctx, to, out),
             Order::Claim => self.claim(ctx, out),
             Order::Closed(holder) => self.closed_there(ctx, holder, out),
-            Order::Attached(attached) => self.attached = attached,
+            Order::Attached(attached) => self.attach(ctx, attached, out),
         }
     }
 

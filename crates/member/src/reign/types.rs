@@ -154,6 +154,8 @@ pub enum Fact {
     Extended { until: Slot },
     /// Leads no more.
     Lost,
+    /// Is to hand over, as soon as nothing acts on its leadership any more.
+    StopChildren,
     /// Promised this epoch to that holder.
     Granted { epoch: Epoch, holder: Holder },
     /// That promise is over.

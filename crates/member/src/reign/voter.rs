@@ -117,6 +117,9 @@ impl Reign {
     /// Every promise of an earlier life is over.
     pub(super) fn settled(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         self.settling = false;
+        if let Some(holder) = self.holder.filter(|_| !self.promised) {
+            out.announce(Fact::PromiseEnded { epoch: self.epoch, holder });
+        }
         if self.blank.is_some() {
             self.read_all(ctx, out);
         } else {

@@ -203,6 +203,8 @@ impl<P: Subject> Members<P> {
                         state.close(node, peer);
                     }
                 }
+                // Of a quorum reign, which has a model of its own.
+                Effect::Announce(_) => {}
             }
         }
     }

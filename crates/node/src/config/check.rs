@@ -58,6 +58,7 @@ pub(super) fn all(draft: &Draft, config: &Config, problems: &mut Problems) {
     addresses(&draft.peers, problems);
     secret(draft, config, problems);
     links(draft, config, problems);
+    hooks(draft, problems);
     if problems.list.is_empty() {
         members(&draft.cluster, config, problems);
     }
@@ -80,7 +81,6 @@ pub(super) fn notices(draft: &Draft, row: &Row) -> Vec<Problem> {
             notices.push(found.line, format!("{what} is not built yet"), "this line has no effect");
         }
     };
-    unbuilt(&draft.on_change, "on_change in [hooks]");
     unbuilt(&draft.lock_algorithm, "algorithm in [locks]");
     unbuilt(&draft.priority_command, "command in [priority]");
     draft.peers.iter().for_each(|peer| unbuilt(&peer.http, "http in [[peers]]"));
@@ -281,6 +281,12 @@ fn links(draft: &Draft, config: &Config, problems: &mut Problems) {
     if let Some(alone) = unreachable(&ids, &links.value) {
         let message = format!("no path of links leads from {} to {alone}", ids[0]);
         problems.push(links.line, message, format!("add a link to {alone}: a graph must be connected"));
+    }
+}
+
+fn hooks(draft: &Draft, problems: &mut Problems) {
+    if let Some(hook) = draft.on_change.as_ref().filter(|hook| hook.value.trim().is_empty()) {
+        problems.push(hook.line, "on_change is empty", "write a command for `sh -c`, or remove the line");
     }
 }
 

@@ -371,7 +371,7 @@ impl<'a, S: Subject> World<'a, S> {
                 process.lease_until = due.unwrap_or(0);
             }
             Event::Granted { epoch, holder } => self.judge_grant(node, epoch, holder),
-            Event::PromiseEnded { .. } => {}
+            Event::PromiseEnded { .. } | Event::StopChildren => {}
         }
     }
 

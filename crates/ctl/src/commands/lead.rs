@@ -1,0 +1,134 @@
+//! `ctl lead`: runs a command only while this node's member leads.
+
+mod member;
+mod run;
+mod signals;
+mod terms;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use client::{Attachment, ClientError, Notice, format_duration};
+
+use self::member::{Answer, Member, Poller};
+use self::run::Run;
+use self::signals::Signals;
+use self::terms::Terms;
+use crate::args::Globals;
+use crate::failure::{Exit, Failure};
+use crate::guard::Deadlines;
+use crate::target::Target;
+
+/// A member that has gone away is dialled again after this long.
+const REDIAL: Duration = Duration::from_millis(200);
+
+/// Run a command only while this node's member leads
+///
+/// Waits until the member leads, then runs the command. When the member does not lead any more, or cannot confirm that it
+/// does, the command and everything it started get SIGTERM, and after the grace SIGKILL, before another member may lead.
+/// Nothing of it outlives `ctl`. Signals sent to `ctl` are passed on.
+///
+/// The command's environment has CONCLAVE_TOKEN, a number that grows with every reign: give it to the resource you
+/// write to, and let that refuse smaller ones (`ctl fence-check` is an example).
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl lead --id 3 -- ./worker --queue jobs
+  ctl --endpoints 127.0.0.1:7403 lead --grace 50ms -- sh -c 'ctl fence-check /srv/fence && exec ./writer'
+  while ctl lead --id 3 -- ./worker; [ $? = 6 ]; do :; done    # again after every loss
+
+Exit codes: the command's own (128 + signal if it was killed; 126 or 127 if it cannot be run), 6 leadership was lost
+while it ran, 2 usage, 3 the member is not reachable, 4 it does not lead (--wait 0), 5 nor after --wait, 8 refused.")]
+pub(crate) struct Args {
+    /// Which of the config's members is this node's
+    #[arg(long, value_name = "N", env = "CONCLAVE_ID")]
+    id: Option<u32>,
+
+    /// Between SIGTERM and SIGKILL when leadership is lost; must fit the lease [default: a fifth of the lease]
+    #[arg(long, value_name = "TIME", value_parser = client::parse_duration)]
+    grace: Option<Duration>,
+
+    /// Wait so long for leadership; 0 does not wait [default: for ever]
+    #[arg(long, value_name = "TIME", value_parser = client::parse_duration)]
+    wait: Option<Duration>,
+
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(crate) async fn run(args: &Args, globals: &Globals) -> Result<(), Failure> {
+    let target = Target::resolve(globals)?;
+    let mut member = Member::choose(&target, args.id)?;
+    let mut signals = Signals::new()?;
+    let client = member.reach().await?;
+    let terms = Terms::of(&client, args.grace)?;
+    if terms.is_classic() {
+        eprintln!(
+            "ctl: warning: safety is \"classic\": each connected part of the cluster has a leader of its own, so two \
+             commands may run at once. Only the token (CONCLAVE_TOKEN) protects from that."
+        );
+    }
+    let mut poller = Poller::new(member.clone(), terms, client);
+    let accession = tokio::select! {
+        accession = accession(&member, &mut poller, args.wait) => accession?,
+        number = signals.deadly() => return Err(Failure::passed((128 + number) as u8)),
+    };
+    Run::start(args, &member, terms, accession)?.finish(poller, signals).await
+}
+
+/// The member leads.
+struct Accession {
+    attachment: Attachment,
+    epoch: u64,
+    deadlines: Deadlines,
+}
+
+async fn accession(member: &Member, poller: &mut Poller, wait: Option<Duration>) -> Result<Accession, Failure> {
+    let Some(patience) = wait else { return await_leadership(member, poller, false).await };
+    let at_once = patience.is_zero();
+    let patience = if at_once { Duration::MAX } else { patience };
+    let waiting = tokio::time::timeout(patience, await_leadership(member, poller, at_once));
+    waiting.await.unwrap_or_else(|_| {
+        let what = format!("member {} does not lead, still not after {}", member.id(), format_duration(patience));
+        Err(Failure::new(Exit::TimedOut, what).hint("look at `ctl status`, or wait longer"))
+    })
+}
+
+/// Follows the member's events and asks it once they say that it leads: only an answer says for how long.
+async fn await_leadership(member: &Member, poller: &mut Poller, at_once: bool) -> Result<Accession, Failure> {
+    loop {
+        let mut attachment = match member.attach().await {
+            Ok(attachment) => attachment,
+            Err(error) if error.is_refusal() || at_once => return Err(member.unreachable(&error)),
+            // It may be restarting; that it was there once is known.
+            Err(_) => {
+                tokio::time::sleep(REDIAL).await;
+                continue;
+            }
+        };
+        while let Ok(Some(notice)) = attachment.next().await {
+            match notice {
+                Notice::Event(event) if event.role == "leader" => {
+                    match poller.ask().await {
+                        Answer::Leads { epoch, deadlines } => return Ok(Accession { attachment, epoch, deadlines }),
+                        Answer::DoesNotLead { .. } => {}
+                        // There may be no second event to ask after; a new attachment begins with one.
+                        Answer::Silent(_) => break,
+                    }
+                }
+                Notice::Event(event) if at_once => return Err(does_not_lead(member, &event.role, event.leader)),
+                _ => {}
+            }
+        }
+        if at_once {
+            return Err(member.unreachable(&ClientError::Closed));
+        }
+        tokio::time::sleep(REDIAL).await;
+    }
+}
+
+fn does_not_lead(member: &Member, role: &str, leader: Option<u32>) -> Failure {
+    let whom = leader.map_or_else(|| "nobody leads".to_owned(), |leader| format!("member {leader} leads"));
+    Failure::new(Exit::NoLeader, format!("member {} does not lead", member.id()))
+        .because(format!("it is a {role}, and {whom}"))
+        .hint("without --wait 0 the command starts when it does")
+}

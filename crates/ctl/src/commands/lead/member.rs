@@ -1,0 +1,130 @@
+//! The one member whose leadership counts, and what it says about it.
+
+use std::time::Duration;
+
+use client::{Attachment, Client, ClientError, ClientSettings, Endpoint, within};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::terms::Terms;
+use crate::failure::Failure;
+use crate::guard::{Deadlines, boottime};
+use crate::target::{Target, nobody};
+
+/// What came of asking.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Leads { epoch: u64, deadlines: Deadlines },
+    DoesNotLead { role: String, leader: Option<u32> },
+    Silent(ClientError),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    endpoint: Endpoint,
+    settings: ClientSettings,
+}
+
+impl Member {
+    /// This node's member: the only endpoint there is, or the one with this id.
+    pub(super) fn choose(target: &Target, id: Option<u32>) -> Result<Self, Failure> {
+        let endpoints = &target.endpoints;
+        let known = |id: u32| endpoints.iter().find(|endpoint| endpoint.id == Some(id));
+        let chosen = match (endpoints.as_slice(), id) {
+            ([only], None) => only,
+            ([only], Some(id)) if only.id.is_none_or(|known| known == id) => only,
+            (_, Some(id)) => known(id).ok_or_else(|| {
+                Failure::usage(format!("no endpoint is known to be member {id}"))
+                    .hint("name a config that lists it with --config, or its address alone with --endpoints")
+            })?,
+            (several, None) => {
+                let several: Vec<String> = several.iter().map(ToString::to_string).collect();
+                return Err(Failure::usage("which of the members is this node's?")
+                    .because(format!("there are {}", several.join(", ")))
+                    .hint("ctl lead --id N -- COMMAND (or CONCLAVE_ID=N), or --endpoints with one address"));
+            }
+        };
+        let endpoint = Endpoint { id: chosen.id.or(id), address: chosen.address.clone() };
+        Ok(Member { endpoint, settings: target.settings.clone() })
+    }
+
+    /// Connects for the first time: what fails here is an answer to the user.
+    pub(super) async fn reach(&mut self) -> Result<Client, Failure> {
+        let client = self.connect().await.map_err(|error| self.unreachable(&error))?;
+        let found = client.member_id();
+        if let Some(wanted) = self.endpoint.id.filter(|&wanted| wanted != found) {
+            return Err(Failure::usage(format!("member {found} answers at {}, not {wanted}", self.endpoint.address))
+                .hint("name the address of this node's own member with --endpoints, or its id with --id"));
+        }
+        self.endpoint.id = Some(found);
+        Ok(client)
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.endpoint.id.unwrap_or_default()
+    }
+
+    pub(super) fn unreachable(&self, error: &ClientError) -> Failure {
+        nobody(&[(&self.endpoint, error)])
+    }
+
+    pub(super) async fn attach(&self) -> Result<Attachment, ClientError> {
+        let deadline = self.settings.deadline;
+        within(deadline, async { self.connect().await?.attach().await }).await
+    }
+
+    async fn connect(&self) -> Result<Client, ClientError> {
+        Client::connect(&self.endpoint.address, &self.settings).await
+    }
+}
+
+/// Asks one member again and again.
+#[derive(Debug)]
+pub(super) struct Poller {
+    member: Member,
+    terms: Terms,
+    client: Option<Client>,
+}
+
+impl Poller {
+    pub(super) fn new(member: Member, terms: Terms, client: Client) -> Self {
+        Poller { member, terms, client: Some(client) }
+    }
+
+    pub(super) async fn ask(&mut self) -> Answer {
+        let mut client = match self.client.take() {
+            Some(client) => client,
+            None => match self.member.connect().await {
+                Ok(client) => client,
+                Err(error) => return Answer::Silent(error),
+            },
+        };
+        let sent = boottime::now();
+        let status = match within(self.terms.patience(), client.status()).await {
+            Ok(status) => status,
+            // The connection is of no more use: its answer may still come.
+            Err(error) => return Answer::Silent(error),
+        };
+        self.client = Some(client);
+        let left = status.lease_ms.map(Duration::from_millis);
+        let deadlines = self.terms.deadlines(sent, left).filter(|_| status.role == "leader");
+        match deadlines {
+            Some(deadlines) => Answer::Leads { epoch: status.epoch, deadlines },
+            None => Answer::DoesNotLead { role: status.role, leader: status.leader },
+        }
+    }
+
+    /// Goes on asking in the background, until the receiver is gone.
+    pub(super) fn keep_asking(mut self) -> (mpsc::UnboundedReceiver<Answer>, JoinHandle<()>) {
+        let (answers, receiver) = mpsc::unbounded_channel();
+        let task = tokio::spawn(async move {
+            while !answers.is_closed() {
+                tokio::time::sleep(self.terms.poll_every()).await;
+                if answers.send(self.ask().await).is_err() {
+                    return;
+                }
+            }
+        });
+        (receiver, task)
+    }
+}

@@ -1,0 +1,48 @@
+//! Signals that `ctl` does not act upon itself: they are the command's.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+#[derive(Debug)]
+pub(super) struct Signals(Vec<(SignalKind, Signal)>);
+
+impl Signals {
+    pub(super) fn new() -> io::Result<Self> {
+        let kinds = [
+            SignalKind::hangup(),
+            SignalKind::interrupt(),
+            SignalKind::quit(),
+            SignalKind::terminate(),
+            SignalKind::user_defined1(),
+            SignalKind::user_defined2(),
+            SignalKind::window_change(),
+        ];
+        Ok(Signals(kinds.into_iter().map(|kind| Ok((kind, signal(kind)?))).collect::<io::Result<_>>()?))
+    }
+
+    /// The number of the next one. Cancel-safe.
+    pub(super) async fn next(&mut self) -> i32 {
+        poll_fn(|context| {
+            for (kind, stream) in &mut self.0 {
+                if stream.poll_recv(context).is_ready() {
+                    return Poll::Ready(kind.as_raw_value());
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The next one that asks a process to end.
+    pub(super) async fn deadly(&mut self) -> i32 {
+        loop {
+            let number = self.next().await;
+            if number != SignalKind::window_change().as_raw_value() {
+                return number;
+            }
+        }
+    }
+}

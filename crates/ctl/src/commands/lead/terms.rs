@@ -1,0 +1,156 @@
+//! How long an answer of the member is good for, and what that leaves for the command to end in.
+
+use std::time::Duration;
+
+use client::{Client, format_duration, parse_duration};
+
+use crate::failure::Failure;
+use crate::guard::Deadlines;
+
+/// Without a lease an answer counts for this long: about what the others need to notice a silent leader.
+const CLASSIC: Duration = Duration::from_millis(500);
+/// For killing a tree: finding it, and being scheduled at all.
+const MARGIN_MIN: Duration = Duration::from_millis(5);
+
+/// What the cluster's config means for a command that runs under it. The member says it in its handshake.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Terms {
+    /// `None`: classic, there is no lease.
+    lease: Option<Duration>,
+    drift: f64,
+    pub(super) grace: Duration,
+}
+
+impl Terms {
+    pub(super) fn of(member: &Client, grace: Option<Duration>) -> Result<Self, Failure> {
+        let quorum = member.member_fact("safety") == Some("quorum");
+        let lease = member.member_fact("lease").and_then(|text| parse_duration(text).ok());
+        let drift = member.member_fact("max_drift").and_then(|text| text.parse().ok());
+        let (Some(lease), Some(drift)) = (lease, drift) else {
+            return Err(Failure::usage("the member does not say what its lease is")
+                .hint("use a `ctl` of the members' version: `ctl --version`, `node --version`"));
+        };
+        Terms { lease: quorum.then_some(lease), drift, grace: Duration::ZERO }.with_grace(grace)
+    }
+
+    pub(super) fn is_classic(&self) -> bool {
+        self.lease.is_none()
+    }
+
+    fn with_grace(self, wanted: Option<Duration>) -> Result<Self, Failure> {
+        let fits = self.grace_max();
+        match wanted {
+            None => Ok(Terms { grace: (self.usable() / 5).min(fits), ..self }),
+            Some(grace) if grace <= fits => Ok(Terms { grace, ..self }),
+            Some(grace) => {
+                let (grace, fits) = (format_duration(grace), Duration::from_millis(fits.as_millis() as u64));
+                let what = match self.lease {
+                    Some(lease) => format!("a lease of {}", format_duration(lease)),
+                    None => format!("the {} that an answer of a classic member counts for", format_duration(CLASSIC)),
+                };
+                Err(Failure::usage(format!("a grace of {grace} does not fit {what}"))
+                    .because("the command must have ended before another member may lead")
+                    .hint(format!("--grace {} or less, or a longer lease in [timing]", format_duration(fits))))
+            }
+        }
+    }
+
+    /// How often the member is asked.
+    pub(super) fn poll_every(&self) -> Duration {
+        self.usable() / 8
+    }
+
+    /// How long an answer is worth waiting for.
+    pub(super) fn patience(&self) -> Duration {
+        self.usable()
+    }
+
+    /// The deadlines that an answer gives. They count from when its request was *sent*: the answer is older than its
+    /// arrival, by how much nobody knows. `None`: it gives none.
+    pub(super) fn deadlines(&self, sent: Duration, lease_left: Option<Duration>) -> Option<Deadlines> {
+        let good_for = match (self.lease, lease_left) {
+            (Some(_), Some(left)) => left.mul_f64(self.shrink()),
+            (Some(_), None) => return None,
+            (None, _) => CLASSIC,
+        };
+        let hard = sent + good_for.saturating_sub(self.margin());
+        Some(Deadlines { soft: hard.saturating_sub(self.grace).max(sent), hard })
+    }
+
+    /// Between two answers the member may have renewed its lease last a third of it ago, one poll may be lost, and the
+    /// tree must be dead a margin before the end: what is left is for the grace.
+    fn grace_max(&self) -> Duration {
+        (self.usable() * 2 / 3).saturating_sub(self.margin() + 2 * self.poll_every())
+    }
+
+    /// The longest that an answer can be good for. The member's own lease is already shorter than what the voters
+    /// promised, by the same factor.
+    fn usable(&self) -> Duration {
+        self.lease.map_or(CLASSIC, |lease| lease.mul_f64(self.shrink() * self.shrink()))
+    }
+
+    fn margin(&self) -> Duration {
+        (self.usable() / 20).max(MARGIN_MIN)
+    }
+
+    /// Both clocks may be wrong by the drift, in opposite directions.
+    fn shrink(&self) -> f64 {
+        (1.0 - self.drift) / (1.0 + self.drift)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SENT: Duration = Duration::from_secs(1000);
+
+    fn terms(lease_ms: Option<u64>, drift: f64) -> Terms {
+        Terms { lease: lease_ms.map(Duration::from_millis), drift, grace: Duration::ZERO }
+    }
+
+    #[test]
+    fn an_answer_counts_from_its_request_and_ends_before_both_clocks_can_disagree() {
+        let terms = terms(Some(500), 0.1).with_grace(Some(Duration::from_millis(50))).unwrap();
+        let left = Duration::from_millis(400);
+        let Deadlines { soft, hard } = terms.deadlines(SENT, Some(left)).unwrap();
+        assert!(hard < SENT + left.mul_f64(0.9 / 1.1), "{hard:?}");
+        assert_eq!(hard, soft + Duration::from_millis(50));
+        assert_eq!(terms.deadlines(SENT, None), None, "a quorum leader without a lease is none");
+    }
+
+    #[test]
+    fn a_lease_that_is_nearly_over_leaves_no_time_at_all() {
+        let terms = terms(Some(500), 0.01).with_grace(None).unwrap();
+        let deadlines = terms.deadlines(SENT, Some(Duration::from_millis(3))).unwrap();
+        assert_eq!(deadlines, Deadlines { soft: SENT, hard: SENT });
+    }
+
+    #[test]
+    fn classic_answers_are_good_for_half_a_second() {
+        let terms = terms(None, 0.01).with_grace(None).unwrap();
+        let deadlines = terms.deadlines(SENT, None).unwrap();
+        assert!(deadlines.soft < deadlines.hard && deadlines.hard < SENT + CLASSIC, "{deadlines:?}");
+    }
+
+    #[test]
+    fn the_default_grace_fits_every_lease_and_a_longer_one_than_fits_is_refused() {
+        for lease in [Some(20), Some(100), Some(500), Some(60_000), None] {
+            for drift in [0.0, 0.01, 0.1, 0.49] {
+                let terms = terms(lease, drift);
+                let default = terms.with_grace(None).unwrap();
+                assert!(default.grace <= terms.grace_max());
+                assert!(terms.with_grace(Some(terms.grace_max())).is_ok());
+                let refused = terms.with_grace(Some(terms.grace_max() + Duration::from_millis(1))).unwrap_err();
+                assert_eq!(refused.exit, crate::failure::Exit::Usage, "{refused}");
+                // With the smallest lease left between two renewals, a lost poll does not end the command.
+                let left = lease.map(|ms| Duration::from_millis(ms).mul_f64(terms.shrink()) * 2 / 3);
+                let soft = default.deadlines(SENT, left).unwrap().soft;
+                if terms.grace_max() > Duration::ZERO {
+                    let rounding = Duration::from_micros(1);
+                    assert!(soft + rounding >= SENT + 2 * terms.poll_every(), "{lease:?} {drift}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! `ctl`'s end: starts the guard, moves its deadline, and does its work should it not.
+
+use std::ffi::OsString;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::signal::unix::{self, SignalKind, signal};
+
+use super::message::{Deadlines, Order, Report};
+use super::tree;
+
+#[derive(Debug)]
+pub(crate) struct Leash {
+    orders: OwnedWriteHalf,
+    reports: Lines<BufReader<OwnedReadHalf>>,
+    children: unix::Signal,
+}
+
+impl Leash {
+    /// Starts the guard, which starts the command, unless the soft deadline has passed by then.
+    pub(crate) fn start(
+        command: &[OsString],
+        environment: &[(&str, String)],
+        deadlines: Deadlines,
+        grace: Duration,
+    ) -> io::Result<Self> {
+        // Should the guard be killed, what it guards becomes ours.
+        tree::adopt_orphans()?;
+        let children = signal(SignalKind::child())?;
+        let (ours, theirs) = StdStream::pair()?;
+        spawn(command, environment, theirs)?;
+        pass_stdin(&ours)?;
+        ours.set_nonblocking(true)?;
+        let (reports, orders) = UnixStream::from_std(ours)?.into_split();
+        let mut leash = Leash { orders, reports: BufReader::new(reports).lines(), children };
+        leash.order(&Order::Start { deadlines, grace })?;
+        Ok(leash)
+    }
+
+    pub(crate) fn renew(&mut self, deadlines: Deadlines) {
+        // A guard that does not listen keeps the older deadline and stops the tree too early, never too late.
+        let _ = self.order(&Order::Renew(deadlines));
+    }
+
+    pub(crate) fn stop(&mut self, kill_at: Duration) {
+        // Whoever calls this kills the tree itself, should the guard not have done it by then.
+        let _ = self.order(&Order::Stop { kill_at });
+    }
+
+    pub(crate) fn signal(&mut self, number: i32) -> io::Result<()> {
+        self.order(&Order::Signal(number))
+    }
+
+    /// What the guard reports; `None`: it is gone. Cancel-safe.
+    pub(crate) async fn report(&mut self) -> Option<Report> {
+        let line = self.reports.next_line().await.ok().flatten()?;
+        serde_json::from_str(&line).ok()
+    }
+
+    /// Kills the guard and everything below it, and returns when nobody is left.
+    pub(crate) async fn end(mut self) {
+        tree::sweep(&mut self.children).await;
+    }
+
+    /// Never waits: a guard that was stopped does not read.
+    fn order(&mut self, order: &Order) -> io::Result<()> {
+        let mut line = serde_json::to_vec(order)?;
+        line.push(b'\n');
+        match send(self.orders.as_ref(), &line, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)? {
+            written if written == line.len() => Ok(()),
+            _ => Err(io::Error::other("the guard took half an order")),
+        }
+    }
+}
+
+fn spawn(command: &[OsString], environment: &[(&str, String)], socket: StdStream) -> io::Result<()> {
+    // Not by its name: the file may have been replaced since this process started.
+    let mut guard = Command::new("/proc/self/exe");
+    guard.arg0("ctl").args(["guard", "--"]).args(command);
+    guard.envs(environment.iter().map(|(name, value)| (name, value)));
+    // Not kept: it is reaped with all others, and its socket says when it is gone.
+    guard.stdin(OwnedFd::from(socket)).spawn().map(drop)
+}
+
+/// The guard's own stdin is the socket; the command gets this process's.
+fn pass_stdin(socket: &StdStream) -> io::Result<()> {
+    let stdin = io::stdin();
+    let passed = [stdin.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ancillary.push(SendAncillaryMessage::ScmRights(&passed));
+    sendmsg(socket, &[IoSlice::new(b"0")], &mut ancillary, SendFlags::NOSIGNAL)?;
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! The guard itself: `ctl guard`, hidden from help, started by [`super::Leash`].
+
+use std::ffi::OsString;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::io::IoSliceMut;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::{Pid, Signal, WaitStatus, kill_process, kill_process_group, setsid};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::boottime::{self, Alarm};
+use super::message::{Deadlines, Order, Report};
+use super::tree;
+use crate::failure::{Exit, Failure};
+
+/// Run a command below a guard (internal: `ctl lead` starts it)
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
+    let internal = |error: io::Error| {
+        Failure::new(Exit::Failed, "the guard cannot work")
+            .because(error.to_string())
+            .hint("it is part of `ctl lead -- COMMAND` and does not work alone")
+    };
+    let (socket, stdin) = receive().map_err(internal)?;
+    prepare().map_err(internal)?;
+    let (orders, reports) = socket.into_split();
+    let mut orders = BufReader::new(orders).lines();
+    let Some(Order::Start { deadlines, grace }) = next(&mut orders).await else { return Ok(()) };
+    // Handlers, not dispositions: the command starts with the defaults. Whoever signals every `ctl` means the other one,
+    // which passes it on; this one must live to see the end.
+    let _deaf = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup(), SignalKind::quit()]
+        .map(signal)
+        .into_iter()
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(internal)?;
+    let mut guard = Guard { orders, reports, deadlines, grace, child: None, code: 0, stopped: false, kill_at: None };
+    let report = match guard.start(&args.command, stdin) {
+        Ok(()) => guard.watch().await.map_err(internal)?,
+        Err(report) => report,
+    };
+    guard.say(&report).await;
+    Ok(())
+}
+
+/// The socket is this process's stdin; the first thing on it is the stdin that the command shall have.
+fn receive() -> io::Result<(UnixStream, OwnedFd)> {
+    let socket = StdStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(&socket, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let passed = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    let stdin = passed.ok_or_else(|| io::Error::other("nobody gave it a command's stdin"))?;
+    socket.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(socket)?, stdin))
+}
+
+fn prepare() -> io::Result<()> {
+    tree::check()?;
+    tree::adopt_orphans()?;
+    // The terminal's signals go to `ctl`, which passes them on.
+    setsid()?;
+    // Should `ctl` die while the guard is stopped, this wakes it to see the end of the socket. A deadly signal here
+    // would leave the tree without either of them.
+    rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
+    Ok(())
+}
+
+async fn next(orders: &mut Lines<BufReader<OwnedReadHalf>>) -> Option<Order> {
+    // An unreadable line is as good as no `ctl`.
+    let line = orders.next_line().await.ok().flatten()?;
+    serde_json::from_str(&line).ok()
+}
+
+struct Guard {
+    orders: Lines<BufReader<OwnedReadHalf>>,
+    reports: OwnedWriteHalf,
+    deadlines: Deadlines,
+    grace: Duration,
+    /// Until it is reaped.
+    child: Option<Pid>,
+    code: u8,
+    stopped: bool,
+    /// The tree was asked to end, and is killed then.
+    kill_at: Option<Duration>,
+}
+
+impl Guard {
+    fn start(&mut self, command: &[OsString], stdin: OwnedFd) -> Result<(), Report> {
+        let failed = |code, reason: String| Report::Failed { code, reason };
+        if boottime::now() >= self.deadlines.soft {
+            return Err(Report::Ended { code: 0, stopped: true });
+        }
+        let Some((program, arguments)) = command.split_first() else {
+            return Err(failed(2, "no command".to_owned()));
+        };
+        // Its own group, or a command that signals its group would hit its guard.
+        let spawned = Command::new(program).args(arguments).stdin(stdin).process_group(0).spawn();
+        let child = spawned.map_err(|error| {
+            let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            failed(code, format!("cannot run {}: {error}", program.display()))
+        })?;
+        self.child = Some(Pid::from_child(&child));
+        Ok(())
+    }
+
+    /// Until nobody of the tree is left.
+    async fn watch(&mut self) -> io::Result<Report> {
+        let alarm = Alarm::new()?;
+        let mut children = signal(SignalKind::child())?;
+        self.say(&Report::Started).await;
+        let mut connected = true;
+        while tree::reap(|pid, status| {
+            if self.child == Some(pid) {
+                self.child = None;
+                self.code = code(status);
+            }
+        }) {
+            if self.child.is_none() {
+                // The command has ended; what it left behind does not outlive it.
+                self.stop(boottime::now() + self.grace);
+            }
+            alarm.set(self.kill_at.unwrap_or(self.deadlines.soft))?;
+            tokio::select! {
+                biased;
+                // First, so that a guard that was stopped hears of later deadlines before it judges the old one.
+                order = next(&mut self.orders), if connected => {
+                    connected = order.is_some();
+                    self.obey(order);
+                }
+                due = alarm.due() => {
+                    due?;
+                    self.due();
+                }
+                _ = children.recv() => {}
+            }
+        }
+        Ok(Report::Ended { code: self.code, stopped: self.stopped })
+    }
+
+    fn obey(&mut self, order: Option<Order>) {
+        match order {
+            Some(Order::Start { .. }) => {}
+            Some(Order::Renew(deadlines)) => self.deadlines = self.deadlines.later(deadlines),
+            Some(Order::Stop { kill_at }) => self.give_up(kill_at),
+            Some(Order::Signal(number)) => self.pass_on(number),
+            // `ctl` is gone.
+            None => self.give_up(boottime::now() + self.grace),
+        }
+    }
+
+    fn due(&mut self) {
+        if self.kill_at.is_none() {
+            self.give_up(self.deadlines.hard);
+        } else {
+            tree::signal_all(Signal::KILL);
+            self.kill_at = Some(boottime::now() + tree::LOOK_AGAIN);
+        }
+    }
+
+    fn give_up(&mut self, kill_at: Duration) {
+        self.stopped |= self.child.is_some();
+        self.stop(kill_at);
+    }
+
+    /// Asks everybody to end, once; an earlier time to kill still counts.
+    fn stop(&mut self, kill_at: Duration) {
+        let kill_at = kill_at.min(self.deadlines.hard);
+        match &mut self.kill_at {
+            Some(known) => *known = kill_at.min(*known),
+            none => {
+                *none = Some(kill_at);
+                tree::signal_all(Signal::TERM);
+                // A stopped process takes no other signal than this one.
+                tree::signal_all(Signal::CONT);
+            }
+        }
+    }
+
+    fn pass_on(&self, number: i32) {
+        let (Some(child), Some(signal)) = (self.child, Signal::from_named_raw(number)) else { return };
+        // It may have ended just now; it is not reaped yet, so the pid is still its own.
+        let _ = match signal {
+            // What a terminal sends to a whole group.
+            Signal::INT | Signal::QUIT | Signal::WINCH => kill_process_group(child, signal),
+            _ => kill_process(child, signal),
+        };
+    }
+
+    async fn say(&mut self, report: &Report) {
+        if let Ok(mut line) = serde_json::to_vec(report) {
+            line.push(b'\n');
+            // A `ctl` that is gone needs no report.
+            let _ = self.reports.write_all(&line).await;
+        }
+    }
+}
+
+/// The exit code as a shell has it.
+fn code(status: WaitStatus) -> u8 {
+    let code = status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}

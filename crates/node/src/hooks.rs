@@ -1,0 +1,231 @@
+//! The command that `[hooks] on_change` names, run at every change of this member's role or leader: one after another,
+//! in order, on a thread of its own, so that the event loop never waits for it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use algorithms::{Epoch, NodeId, Token};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::net::unix::pipe;
+use tokio::process::Command;
+use tokio::sync::Notify;
+
+/// Changes that may wait for a slow hook. The oldest are dropped: the last one says how things are.
+const QUEUE: usize = 16;
+/// A hook that runs longer is killed, with its process group.
+const LIMIT: Duration = Duration::from_secs(10);
+/// How much of a hook's output is logged.
+const OUTPUT_BYTES_MAX: u64 = 64 << 10;
+/// A hook that has ended may have left somebody behind who holds its output; nobody waits for that one.
+const LEFTOVER: Duration = Duration::from_millis(20);
+/// How long a leaving member waits for hooks that have not run yet.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What a hook is told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Change {
+    pub(crate) id: NodeId,
+    pub(crate) old_role: &'static str,
+    pub(crate) new_role: &'static str,
+    pub(crate) leader: Option<NodeId>,
+    pub(crate) epoch: Epoch,
+}
+
+impl Change {
+    /// The token is the leader's own: followers have none to give to a resource.
+    fn environment(&self) -> [(&'static str, String); 6] {
+        let leads = self.leader == Some(self.id);
+        let token = leads.then(|| Token::new(self.epoch, self.id).0.to_string());
+        [
+            ("CONCLAVE_ID", self.id.to_string()),
+            ("CONCLAVE_OLD_ROLE", self.old_role.to_owned()),
+            ("CONCLAVE_NEW_ROLE", self.new_role.to_owned()),
+            ("CONCLAVE_LEADER", self.leader.map_or_else(String::new, |leader| leader.to_string())),
+            ("CONCLAVE_EPOCH", self.epoch.to_string()),
+            ("CONCLAVE_TOKEN", token.unwrap_or_default()),
+        ]
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Hooks {
+    queue: Arc<Queue>,
+    /// Closed by the thread's end.
+    ended: Receiver<()>,
+}
+
+impl Hooks {
+    pub(crate) fn start(command: String) -> io::Result<Self> {
+        let queue = Arc::new(Queue::default());
+        let (alive, ended) = mpsc::channel();
+        let waiting = Arc::clone(&queue);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        thread::Builder::new().name("hooks".into()).spawn(move || {
+            runtime.block_on(run_all(&command, &waiting));
+            drop(alive);
+        })?;
+        Ok(Hooks { queue, ended })
+    }
+
+    pub(crate) fn changed(&self, change: Change) {
+        if let Some(dropped) = self.queue.push(change) {
+            tracing::warn!(
+                old = dropped.old_role,
+                new = dropped.new_role,
+                epoch = dropped.epoch.0,
+                "hooks are too slow: on_change was not run for this change"
+            );
+        }
+    }
+
+    /// Runs what still waits, for a limited time. Blocks: the event loop has ended.
+    pub(crate) fn finish(self) {
+        self.queue.close();
+        if self.ended.recv_timeout(FAREWELL) == Err(mpsc::RecvTimeoutError::Timeout) {
+            tracing::warn!("leaving before all hooks have run");
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    state: Mutex<Waiting>,
+    bell: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    changes: VecDeque<Change>,
+    closed: bool,
+}
+
+impl Queue {
+    /// Gives back the change that had to make room.
+    fn push(&self, change: Change) -> Option<Change> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = state.changes.len() >= QUEUE;
+        let dropped = if full { state.changes.pop_front() } else { None };
+        state.changes.push_back(change);
+        self.bell.notify_one();
+        dropped
+    }
+
+    fn close(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.bell.notify_one();
+    }
+
+    /// The next change; `None` once the queue is closed and empty.
+    async fn next(&self) -> Option<Change> {
+        loop {
+            {
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                match state.changes.pop_front() {
+                    None if state.closed => return None,
+                    None => {}
+                    found => return found,
+                }
+            }
+            self.bell.notified().await;
+        }
+    }
+}
+
+async fn run_all(command: &str, queue: &Queue) {
+    while let Some(change) = queue.next().await {
+        if let Err(error) = run(command, &change).await {
+            tracing::warn!(%error, "on_change cannot be run");
+        }
+    }
+}
+
+async fn run(command: &str, change: &Change) -> io::Result<()> {
+    let (output, stdout) = io::pipe()?;
+    let stderr = stdout.try_clone()?;
+    let mut child = {
+        // In its own block: the command holds the write ends, and the output would never end.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).envs(change.environment()).process_group(0).kill_on_drop(true);
+        shell.stdin(std::process::Stdio::null()).stdout(stdout).stderr(stderr).spawn()?
+    };
+    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+    let printing = print(pipe::Receiver::from_owned_fd(output.into())?);
+    tokio::pin!(printing);
+    let mut printed = false;
+    let ended = tokio::time::timeout(LIMIT, async {
+        loop {
+            tokio::select! {
+                () = &mut printing, if !printed => printed = true,
+                status = child.wait() => return status,
+            }
+        }
+    });
+    let Ok(status) = ended.await else {
+        tracing::warn!(limit = ?LIMIT, new = change.new_role, "on_change took too long: killed");
+        if let Some(group) = group {
+            // It may just have ended by itself.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        return child.wait().await.map(drop);
+    };
+    let status = status?;
+    if !printed {
+        let _ = tokio::time::timeout(LEFTOVER, printing).await;
+    }
+    if !status.success() {
+        tracing::warn!(%status, new = change.new_role, "on_change failed");
+    }
+    Ok(())
+}
+
+/// Puts a hook's output into the log, line by line.
+async fn print(mut output: impl AsyncRead + Unpin) {
+    let mut lines = BufReader::new((&mut output).take(OUTPUT_BYTES_MAX)).split(b'\n');
+    while let Ok(Some(line)) = lines.next_segment().await {
+        tracing::info!(output = %String::from_utf8_lossy(&line), "on_change");
+    }
+    // What is beyond is read all the same: a full pipe would stop the hook.
+    let cut = tokio::io::copy(&mut output, &mut tokio::io::sink()).await.unwrap_or(0);
+    if cut > 0 {
+        tracing::warn!(bytes = cut, "on_change said more than is logged");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(epoch: u64) -> Change {
+        let (id, leader) = (NodeId(3), Some(NodeId(3)));
+        Change { id, old_role: "candidate", new_role: "leader", leader, epoch: Epoch(epoch) }
+    }
+
+    #[test]
+    fn a_full_queue_drops_the_oldest_and_says_which() {
+        let queue = Queue::default();
+        for epoch in 0..QUEUE as u64 {
+            assert_eq!(queue.push(change(epoch)), None);
+        }
+        assert_eq!(queue.push(change(99)), Some(change(0)));
+    }
+
+    #[test]
+    fn hooks_run_in_order_with_their_environment_and_what_waits_still_runs_at_the_end() {
+        let file = std::env::temp_dir().join(format!("conclave-hooks-{}", std::process::id()));
+        let _ = std::fs::remove_file(&file);
+        let variables = "$CONCLAVE_ID $CONCLAVE_OLD_ROLE $CONCLAVE_NEW_ROLE $CONCLAVE_LEADER $CONCLAVE_EPOCH";
+        let hooks = Hooks::start(format!("echo {variables} $CONCLAVE_TOKEN >> {}", file.display())).unwrap();
+        hooks.changed(change(1));
+        hooks.changed(Change { old_role: "leader", new_role: "follower", leader: Some(NodeId(4)), ..change(2) });
+        hooks.changed(Change { old_role: "follower", new_role: "candidate", leader: None, ..change(2) });
+        hooks.finish();
+        let said = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(said, "3 candidate leader 3 1 65539\n3 leader follower 4 2\n3 follower candidate 2\n");
+    }
+}
