@@ -83,10 +83,8 @@ impl Live {
                 before = now;
             }
         };
-        match tokio::time::timeout(PATIENCE, repeated).await {
-            Ok(all) => all,
-            Err(_) => panic!("no rest among {ids:?}: {:?}\n{}", self.ask(ids).await, self.logs()),
-        }
+        let rested = tokio::time::timeout(PATIENCE, repeated).await;
+        rested.unwrap_or_else(|_| panic!("no rest among {ids:?}: {:?}\n{}", self.observer.views(), self.logs()))
     }
 
     async fn ask(&self, ids: &[u32]) -> Vec<MemberStatus> {
