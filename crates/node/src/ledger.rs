@@ -222,7 +222,7 @@ fn report(found: &Found) -> Option<String> {
 
 fn stamp(sequence: u64, boot_id: [u8; 16], kind: LedgerKind) -> LedgerEntry {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let boot_ns = since_boot().as_nanos() as u64;
+    let boot_ns = crate::clock::since_boot().as_nanos() as u64;
     LedgerEntry { sequence, wall_ms: wall.as_millis() as u64, boot_ns, boot_id, kind }
 }
 
