@@ -106,6 +106,11 @@ impl Client {
         self.done(&Request::StepDown).await
     }
 
+    /// Asks the leader to hand over to that member.
+    pub async fn transfer(&mut self, to: u32) -> Result<(), ClientError> {
+        self.done(&Request::Transfer { to }).await
+    }
+
     /// Asks the member for its part of a fault.
     pub async fn chaos(&mut self, chaos: Chaos) -> Result<(), ClientError> {
         self.done(&Request::Chaos(chaos)).await

@@ -18,6 +18,8 @@ pub enum Request {
     Elect,
     /// Resign, if this member leads. Answered with [`Response::Done`] once it has, `Failed` if it does not lead.
     StepDown,
+    /// Hand over to that member, if this one leads by quorum. Answered with [`Response::Done`] when it has begun to.
+    Transfer { to: u32 },
     /// Inject a fault, or end them. Answered with [`Response::Done`], `Refused` unless the config allows it.
     Chaos(Chaos),
     /// A page of the member's ledger: the oldest entries, or those after this sequence number. Answered with one
@@ -44,6 +46,7 @@ impl Request {
         Request::Watch,
         Request::Elect,
         Request::StepDown,
+        Request::Transfer { to: 0 },
         Request::Chaos(Chaos::Heal),
         Request::History { after: None },
         Request::Attach,
@@ -55,6 +58,7 @@ impl Request {
             Request::Watch => "watch",
             Request::Elect => "elect",
             Request::StepDown => "step-down",
+            Request::Transfer { .. } => "transfer",
             Request::Chaos(_) => "chaos",
             Request::History { .. } => "history",
             Request::Attach => "attach",
@@ -65,7 +69,9 @@ impl Request {
     pub fn auth(&self) -> Auth {
         match self {
             Request::Status | Request::Watch | Request::History { .. } => Auth::Read,
-            Request::Elect | Request::StepDown | Request::Chaos(_) | Request::Attach => Auth::Operate,
+            Request::Elect | Request::StepDown | Request::Transfer { .. } | Request::Chaos(_) | Request::Attach => {
+                Auth::Operate
+            }
         }
     }
 }
@@ -123,6 +129,8 @@ pub struct MemberStatus {
     pub peers: Vec<PeerStatus>,
     pub uptime_ms: u64,
     pub version: String,
+    /// The median time of its last writes to disk.
+    pub persist_us: Option<u64>,
     /// Faults that were injected on purpose and are in force, in words.
     pub faults: Vec<String>,
 }
@@ -158,6 +166,7 @@ mod tests {
         ("watch", Auth::Read),
         ("elect", Auth::Operate),
         ("step-down", Auth::Operate),
+        ("transfer", Auth::Operate),
         ("chaos", Auth::Operate),
         ("history", Auth::Read),
         ("attach", Auth::Operate),

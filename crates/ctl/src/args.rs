@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     algorithms, audit, bench, chaos, completions, config, elect, explain, fence_check, history, init, lead, leader,
-    man, sim, status, step_down, up, watch,
+    man, sim, status, step_down, transfer, up, watch,
 };
 use crate::guard::process as guard;
 use crate::output::{ColorChoice, Format};
@@ -88,6 +88,7 @@ pub(crate) enum Command {
     Explain(explain::Args),
     Elect(elect::Args),
     StepDown(step_down::Args),
+    Transfer(transfer::Args),
     Chaos(chaos::Args),
     Lead(lead::Args),
     FenceCheck(fence_check::Args),

@@ -42,6 +42,7 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Audit(args) => c::audit::run(&args, globals, output).await,
         Command::Explain(args) => c::explain::run(&args, globals, output).await,
         Command::Elect(args) => c::elect::run(&args, globals, output).await,
+        Command::Transfer(args) => c::transfer::run(&args, globals, output).await,
         Command::StepDown(args) => c::step_down::run(&args, globals, output).await,
         Command::Chaos(args) => c::chaos::run(&args, globals, output).await,
         Command::Lead(args) => c::lead::run(&args, globals).await,

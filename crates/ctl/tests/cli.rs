@@ -58,6 +58,7 @@ fn every_command_explains_itself() {
         &["explain"],
         &["elect"],
         &["step-down"],
+        &["transfer"],
         &["chaos"],
         &["chaos", "cut"],
         &["chaos", "delay"],

@@ -147,9 +147,7 @@ impl<E: Election> Protocol for Member<E> {
                     self.lost(ctx, at, out);
                 }
             }
-            Input::Command(Command::Elect) if self.reign.is_some() && self.leader.is_some() => {
-                self.order(ctx, Order::Claim, out);
-            }
+            Input::Command(Command::Elect) if self.reign.is_some() && self.leader.is_some() => self.reelect(ctx, out),
             Input::Command(Command::Elect) => self.open(ctx, out),
             Input::Command(Command::StepDown) if self.reign.is_some() => self.abdicate(ctx, out),
             Input::Command(Command::StepDown) => self.step_down(ctx, out),

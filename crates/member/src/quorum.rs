@@ -52,10 +52,13 @@ impl<E: Election> Member<E> {
             self.abstain_from_now(out);
         }
         self.winner = None;
-        self.tell_all(ctx, out);
+        if cause != Cause::HandedOver {
+            self.tell_all(ctx, out);
+        }
         match cause {
             _ if self.leads(ctx) => {}
-            // Who steps down leaves it to its heir and the others.
+            // The others hear of the successor from itself: an election now would only get in its way. Who steps down
+            // leaves it to its heir and the others.
             Cause::HandedOver if self.abstains => self.order(ctx, Order::Yield, out),
             Cause::LeaseEnded => self.open(ctx, out),
             _ => {}
@@ -145,15 +148,26 @@ impl<E: Election> Member<E> {
         self.publish(ctx, Cause::Heard, out);
     }
 
+    /// An election while somebody reigns: the leader hands over to a better member, or opens the next epoch itself.
+    pub(crate) fn reelect(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        let better = self.heir(ctx).filter(|&heir| ctx.beats(heir, ctx.me) && self.leads(ctx));
+        self.order(ctx, better.map_or(Order::Affirm, |heir| Order::Transfer(heir.id)), out);
+    }
+
+    /// The best of the others that stand.
+    fn heir(&self, ctx: &Ctx<'_>) -> Option<Uid> {
+        let standing = self.contacts.connected().filter(|&at| self.contacts.get(at).stands);
+        let uids = standing.map(|at| ctx.view.members()[at]);
+        ctx.wins().best(uids.filter(|uid| ctx.settings.may_lead(uid.id)))
+    }
+
     /// Steps down under quorum: the best of the others is made ready first; if that takes too long, without it.
     pub(crate) fn abdicate(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         if !self.leads(ctx) {
             return;
         }
         self.abstains = true;
-        let ready = |&at: &usize| self.contacts.get(at).stands;
-        let heirs = self.contacts.connected().filter(ready).map(|at| ctx.view.members()[at]);
-        match ctx.wins().best(heirs.filter(|uid| ctx.settings.may_lead(uid.id))) {
+        match self.heir(ctx) {
             Some(heir) => {
                 out.set_timer(Timer::Handover, Span::exactly(2 * ctx.settings.timing.answer_timeout));
                 self.order(ctx, Order::Transfer(heir.id), out);

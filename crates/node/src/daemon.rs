@@ -309,7 +309,7 @@ impl Daemon {
         }
     }
 
-    fn written(&mut self, Written { ticket, result }: Written) -> anyhow::Result<()> {
+    fn written(&mut self, Written { ticket, result, .. }: Written) -> anyhow::Result<()> {
         // A member that cannot write its epochs down could repeat them after a restart.
         result.context("cannot write the state file: is the disk full or read-only?")?;
         if let Some((record, barrier)) = self.outside.writes.remove(&ticket) {
@@ -327,12 +327,10 @@ impl Daemon {
                 self.outside.watchers.insert(client);
                 Response::Event(event_of(self.id, standing, Cause::Started))
             }
-            Ok(Request::Elect) => {
-                self.instance.command(Command::Elect);
-                Response::Done
-            }
+            Ok(Request::Elect) => self.elect(),
             Ok(Request::History { after }) => return self.outside.ledger.ask(client, after),
             Ok(Request::StepDown) => return self.step_down(client),
+            Ok(Request::Transfer { to }) => self.transfer(NodeId(to)),
             Ok(Request::Attach) => return self.attach(client),
             Ok(Request::Chaos(fault)) => match chaos::apply(fault, &self.config, self.id, &mut self.outside.net) {
                 Err((code, reason)) => failed(code, reason),
@@ -373,6 +371,7 @@ impl Daemon {
             peers: peers.collect(),
             uptime_ms: self.started.elapsed().as_millis() as u64,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            persist_us: self.outside.disk.usual().map(|took| took.as_micros() as u64),
             faults: chaos::in_force(net),
         }
     }

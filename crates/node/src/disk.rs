@@ -1,12 +1,17 @@
 //! The thread that waits for the disk, so that the event loop never does.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::storage::{StateRecord, Store};
+
+/// How many writes the median is over.
+const TIMES: usize = 64;
 
 /// Names one write; the answer carries it back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -16,6 +21,7 @@ pub(crate) struct Ticket(u64);
 pub(crate) struct Written {
     pub(crate) ticket: Ticket,
     pub(crate) result: io::Result<()>,
+    pub(crate) took: Duration,
 }
 
 #[derive(Debug)]
@@ -23,6 +29,8 @@ pub(crate) struct Disk {
     jobs: mpsc::Sender<(Ticket, StateRecord)>,
     done: UnboundedReceiver<Written>,
     next: u64,
+    /// How long the last writes took.
+    times: VecDeque<Duration>,
 }
 
 impl Disk {
@@ -34,7 +42,7 @@ impl Disk {
             .name("disk".into())
             .stack_size(128 << 10)
             .spawn(move || write_all(&store, &queue, &answers))?;
-        Ok(Disk { jobs, done, next: 0 })
+        Ok(Disk { jobs, done, next: 0, times: VecDeque::new() })
     }
 
     pub(crate) fn write(&mut self, record: StateRecord) -> Ticket {
@@ -48,15 +56,28 @@ impl Disk {
     /// The next finished write. Cancel-safe.
     pub(crate) async fn written(&mut self) -> Written {
         match self.done.recv().await {
-            Some(written) => written,
+            Some(written) => {
+                self.times.truncate(TIMES - 1);
+                self.times.push_front(written.took);
+                written
+            }
             None => std::future::pending().await,
         }
+    }
+
+    /// The median of the last writes.
+    pub(crate) fn usual(&self) -> Option<Duration> {
+        let mut times: Vec<Duration> = self.times.iter().copied().collect();
+        times.sort_unstable();
+        times.get(times.len() / 2).copied()
     }
 }
 
 fn write_all(store: &Store, queue: &mpsc::Receiver<(Ticket, StateRecord)>, answers: &UnboundedSender<Written>) {
     for (ticket, record) in queue {
-        if answers.send(Written { ticket, result: store.write(&record) }).is_err() {
+        let begun = Instant::now();
+        let result = store.write(&record);
+        if answers.send(Written { ticket, result, took: begun.elapsed() }).is_err() {
             return;
         }
     }

@@ -39,7 +39,11 @@ pub(super) fn write(plan: &Plan, directory: &Path, addresses: &[String]) -> Resu
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     };
     put(".gitignore", "*\n")?;
-    put(CONFIG, &config_text(plan, addresses))?;
+    let config = config_text(plan, addresses);
+    if fs::read_to_string(directory.join(CONFIG)).is_ok_and(|old| !same_cluster(&old, &config)) {
+        forget(directory)?;
+    }
+    put(CONFIG, &config)?;
     let secret = directory.join(SECRET);
     match fs::read(&secret) {
         Ok(known) if known.len() >= SECRET_BYTES => {
@@ -53,6 +57,27 @@ pub(super) fn write(plan: &Plan, directory: &Path, addresses: &[String]) -> Resu
             Ok(fresh.into_bytes())
         }
     }
+}
+
+/// Equal but for the ports, which are free ones.
+fn same_cluster(old: &str, new: &str) -> bool {
+    let lines = |text: &str| text.lines().filter(|line| !line.starts_with("address")).collect::<Vec<_>>().join("\n");
+    lines(old) == lines(new)
+}
+
+/// Another kind of cluster begins without a past: what members have on disk belongs to the old one.
+fn forget(directory: &Path) -> Result<()> {
+    for id in 1..=super::plan::NODES_MAX {
+        for file in ["state", "ledger", "ledger.1", "ledger.alive"] {
+            let path = directory.join(member_directory(id)).join(file);
+            if let Err(error) = fs::remove_file(&path)
+                && !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+            {
+                return Err(error).with_context(|| format!("cannot remove {}", path.display()));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A fresh secret, printable, of 256 bits.
@@ -91,6 +116,9 @@ pub(crate) fn config_text(plan: &Plan, addresses: &[String]) -> String {
     let _ = write!(text, "preempt = {}\nsecret_file = \"{SECRET}\"\n", plan.preempt);
     if plan.chaos {
         text += "chaos = true\n";
+    }
+    if let Some(on_close) = &plan.on_close {
+        let _ = write!(text, "\n[timing]\non_close = \"{on_close}\"\n");
     }
     for (id, address) in (1..).zip(addresses) {
         let _ = write!(text, "\n[[peers]]\nid = {id}\naddress = \"{address}\"\n");

@@ -14,6 +14,8 @@ pub struct Plan {
     pub preempt: bool,
     /// May `ctl chaos` inject faults?
     pub chaos: bool,
+    /// What voters make of a leader's closed connection; `None`: as the config's default.
+    pub on_close: Option<String>,
 }
 
 /// A cluster is at most this large: the config's own limit.
@@ -22,7 +24,7 @@ pub(crate) const NODES_MAX: u32 = 256;
 impl Plan {
     pub fn new(nodes: u32, row: &'static Row) -> Self {
         let (name, safety) = ("local".to_owned(), "classic".to_owned());
-        Plan { name, nodes, row, safety, wins: None, preempt: true, chaos: false }
+        Plan { name, nodes, row, safety, wins: None, preempt: true, chaos: false, on_close: None }
     }
 
     /// The id that must win while everybody is alive (all have the same priority), where the algorithm elects the best.

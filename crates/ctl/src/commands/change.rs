@@ -1,4 +1,4 @@
-//! What `elect` and `step-down` share: look, act on one member, await what comes of it.
+//! What `elect`, `step-down` and `transfer` share: look, act on one member, await what comes of it.
 
 use client::{Client, ClientError, Endpoint, Observer, Verdict, format_duration, within};
 use serde::Serialize;

@@ -9,12 +9,14 @@ use crate::output::Output;
 use crate::target::{Target, request_failed};
 
 /// Start an election now, and wait for its outcome
+///
+/// Whoever leads by quorum is not disturbed by it: it hands over to a better member, or goes on in a new epoch.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl elect
   ctl elect --member 2")]
 pub(crate) struct Args {
-    /// Which member starts it [default: the first one that answers]
+    /// Which member starts it [default: the leader, else the first one that answers]
     #[arg(long, value_name = "ID")]
     member: Option<u32>,
 }
@@ -23,11 +25,11 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
     let target = Target::resolve(globals)?;
     let scene = Scene::open(&target).await?;
     let views = scene.observer.views();
-    let Some(member) = args.member.or_else(|| views.first().map(|view| view.id)) else {
+    let was = scene.before.leader().map(|(leader, _)| leader);
+    let Some(member) = args.member.or(was).or_else(|| views.first().map(|view| view.id)) else {
         return Err(Failure::new(Exit::Unreachable, "no member is reachable").hint("ctl status"));
     };
     let newest = views.iter().map(|view| view.epoch).max().unwrap_or(0);
-    let was = scene.before.leader().map(|(leader, _)| leader);
     let mut starter = scene.connect(&target, member).await?;
     within(target.member_timeout, starter.elect())
         .await

@@ -21,5 +21,6 @@ pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod step_down;
 mod theory;
+pub(crate) mod transfer;
 pub(crate) mod up;
 pub(crate) mod watch;

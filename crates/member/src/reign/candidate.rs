@@ -8,7 +8,8 @@ use crate::types::NodeSet;
 impl Reign {
     /// Asks the voters whether they would grant an epoch.
     pub(super) fn ask(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        let busy = self.lead.is_some() || self.bid.is_some() || self.check.is_some();
+        // A successor is on its way until the next retry.
+        let busy = self.lead.is_some() || self.bid.is_some() || self.check.is_some() || self.target.is_some();
         if !self.wants || busy || !self.electable(ctx) {
             return;
         }

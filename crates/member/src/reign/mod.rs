@@ -224,6 +224,10 @@ impl Reign {
                 self.target = self.target.filter(|_| self.lead.is_some());
             }
             Order::StepDown => self.step_down(ctx, out),
+            Order::Affirm => {
+                self.outvoted |= self.lead.is_some();
+                self.renew(ctx, out);
+            }
             Order::Transfer(to) => self.transfer(ctx, to, out),
             Order::Claim => self.claim(ctx, out),
             Order::Closed(holder) => self.closed_there(ctx, holder, out),

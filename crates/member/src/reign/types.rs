@@ -136,6 +136,8 @@ pub enum Order {
     /// It chose another, or another leads.
     Yield,
     StepDown,
+    /// Go on leading, in a new epoch.
+    Affirm,
     /// Hand over to this member.
     Transfer(NodeId),
     /// Ask the sitting leader, who is worse, to hand over.

@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// Who may lead: whoever is elected, or only with the lease of a majority
     #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = ["classic", "quorum"])]
     safety: String,
+    /// Under quorum: what voters make of the leader's closed connection
+    #[arg(long, value_name = "WHAT", value_parser = ["wait-lease", "immediate"])]
+    on_close: Option<String>,
     /// What happens to the leader
     #[arg(long, value_enum, default_value_t)]
     fault: Fault,
@@ -60,6 +63,8 @@ enum Fault {
     Pause,
     /// It resigns
     StepDown,
+    /// It hands over to the next best; needs --safety quorum
+    Transfer,
 }
 
 #[derive(Serialize)]
@@ -80,6 +85,8 @@ struct Document {
     messages: Vec<u64>,
     /// The most connections any member had to other members, before the first trial.
     connections_max: usize,
+    /// The median write to disk of the survivors, over the whole run; what a grant waits for.
+    persist_ms: Option<f64>,
 }
 
 /// What the trials gave.
@@ -88,6 +95,7 @@ struct Samples {
     ms: Vec<f64>,
     messages: Vec<u64>,
     connections_max: usize,
+    persist_us: Vec<u64>,
 }
 
 pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), Failure> {
@@ -96,7 +104,13 @@ pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), 
     }
     let row = Plan::choose(args.algorithm.name(), args.topology.topology)
         .map_err(|error| Failure::usage(error).hint("ctl algorithms"))?;
-    let plan = Plan { name: "bench".to_owned(), safety: args.safety.clone(), ..Plan::new(args.nodes, row) };
+    let (name, safety, on_close) = ("bench".to_owned(), args.safety.clone(), args.on_close.clone());
+    if args.fault == Fault::Transfer && safety == "classic" {
+        return Err(
+            Failure::usage("a transfer needs a reign").hint("ctl bench failover --safety quorum --fault transfer")
+        );
+    }
+    let plan = Plan { name, safety, on_close, ..Plan::new(args.nodes, row) };
     let binary =
         node_binary().map_err(|error| Failure::from(error).hint("build it: cargo build --release -p node -p ctl"))?;
     let mut stop = Stop::new()?;
@@ -126,7 +140,9 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
         let took = strike(cluster, &mut observer, leader, args.fault).await;
         let took = took.with_context(|| format!("trial {trial} of {}", args.trials))?;
         samples.ms.push(milliseconds(took));
-        samples.messages.push(sent(&statuses(cluster, leader).await).saturating_sub(sent(&before)));
+        let after = statuses(cluster, leader).await;
+        samples.messages.push(sent(&after).saturating_sub(sent(&before)));
+        samples.persist_us.extend(after.iter().filter_map(|status| status.persist_us));
         if progress {
             eprint!("\r\x1b[K{trial}/{}: {:.3} ms", args.trials, milliseconds(took));
         }
@@ -173,7 +189,9 @@ async fn strike(cluster: &Cluster, observer: &mut Observer, old: u32, fault: Fau
     let at = old as usize - 1;
     // The handshake is no part of a resignation.
     let mut leader = match fault {
-        Fault::StepDown => Some(Client::connect(&cluster.endpoints()[at].address, cluster.settings()).await?),
+        Fault::StepDown | Fault::Transfer => {
+            Some(Client::connect(&cluster.endpoints()[at].address, cluster.settings()).await?)
+        }
         Fault::Kill | Fault::Pause => None,
     };
     let start = Instant::now();
@@ -181,10 +199,11 @@ async fn strike(cluster: &Cluster, observer: &mut Observer, old: u32, fault: Fau
         (Fault::Kill, _) => cluster.kill(old)?,
         (Fault::Pause, _) => cluster.pause(old)?,
         (Fault::StepDown, Some(leader)) => leader.step_down().await?,
-        (Fault::StepDown, None) => unreachable!("connected above"),
+        (Fault::Transfer, Some(leader)) => leader.transfer(if old == 1 { 2 } else { old - 1 }).await?,
+        (Fault::StepDown | Fault::Transfer, None) => unreachable!("connected above"),
     }
-    let survivors: Vec<usize> =
-        (0..observer.endpoints().len()).filter(|&other| other != at || fault == Fault::StepDown).collect();
+    let lives = matches!(fault, Fault::StepDown | Fault::Transfer);
+    let survivors: Vec<usize> = (0..observer.endpoints().len()).filter(|&other| other != at || lives).collect();
     let succeeded = |observer: &Observer| {
         let mut named = survivors.iter().map(|&at| observer.view(at).and_then(|view| view.leader));
         let Some(Some(successor)) = named.next() else { return false };
@@ -199,6 +218,7 @@ async fn strike(cluster: &Cluster, observer: &mut Observer, old: u32, fault: Fau
 
 fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) -> Result<(), Failure> {
     let Summary { min, median, p95, max } = summary(&samples.ms).context("no samples")?;
+    let persist = middle(&samples.persist_us).map(|us| us as f64 / 1e3);
     let fault = args.fault.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
     if output.is_json() {
         return Ok(Output::json(&Document {
@@ -216,6 +236,7 @@ fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) -> Result<(
             samples_ms: samples.ms.clone(),
             messages: samples.messages.clone(),
             connections_max: samples.connections_max,
+            persist_ms: persist,
         })?);
     }
     let mut table = Table::new(&[
@@ -231,15 +252,22 @@ fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) -> Result<(
         ">MAX",
         ">MESSAGES",
         ">LINKS",
+        ">PERSIST",
     ]);
     let names = [plan.row.name, plan.row.topology.name(), &plan.safety].map(String::from);
     let times = [min, median, p95, max].map(|ms| format!("{ms:.3} ms"));
     let rest = [plan.nodes.to_string(), fault, args.trials.to_string()];
-    let mut messages = samples.messages.clone();
-    messages.sort_unstable();
-    let cost = [messages[messages.len() / 2].to_string(), samples.connections_max.to_string()];
+    let persist = persist.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.3} ms"));
+    let messages = middle(&samples.messages).unwrap_or(0).to_string();
+    let cost = [messages, samples.connections_max.to_string(), persist];
     table.plain(names.into_iter().chain(rest).chain(times).chain(cost));
     Ok(Output::line(table.render(output))?)
+}
+
+fn middle(of: &[u64]) -> Option<u64> {
+    let mut sorted = of.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied()
 }
 
 /// To the microsecond: finer digits would be noise.

@@ -1,0 +1,39 @@
+//! `ctl transfer`: the leader hands over to a member of the operator's choice.
+
+use client::within;
+
+use super::change::{Change, Scene};
+use crate::args::Globals;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::target::{Target, request_failed};
+
+/// Ask the leader to hand over to a member, and wait until that one leads
+///
+/// The successor has a majority in sight before the leader lets go, so nobody leads for a few milliseconds only. Needs
+/// safety = "quorum".
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  ctl transfer 3
+  ctl transfer 3 && ctl leader")]
+pub(crate) struct Args {
+    /// Who is to lead
+    #[arg(value_name = "ID")]
+    to: u32,
+}
+
+pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
+    let target = Target::resolve(globals)?;
+    let scene = Scene::open(&target).await?;
+    let Some((member, _)) = scene.before.leader() else {
+        return Err(Failure::new(Exit::NoLeader, "nobody can hand over")
+            .because(format!("members are {}", scene.before))
+            .hint("ctl leader --wait 5s, then again"));
+    };
+    let mut leader = scene.connect(&target, member).await?;
+    within(target.member_timeout, leader.transfer(args.to))
+        .await
+        .map_err(|error| request_failed(&format!("member {member} does not hand over"), &error))?;
+    let (leader, epoch) = scene.settle(&target, |leader, _| leader == args.to).await?;
+    Change { schema: "conclave.change/1", action: "transfer", member, was: Some(member), leader, epoch }.show(output)
+}
