@@ -42,7 +42,8 @@ impl Reign {
         }
         match self.check.take().and_then(|check| check.after) {
             Some(leader) => out.send(leader.holder.id, Msg::Ready { epoch: leader.epoch }),
-            None if self.lead.is_none() && self.bid.is_none() => {
+            // Again: it may have promised somebody else while it asked.
+            None if self.lead.is_none() && self.bid.is_none() && self.would_grant(self.me, None) => {
                 let epoch = self.epoch.max(self.seen).next();
                 self.open(ctx, epoch, None, out);
             }
