@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use algorithms::{Outbox, Protocol, Span};
 
-pub(crate) enum Effect<P: Protocol> {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Effect<P: Protocol> {
     Send(P::Link, P::Message),
     SetTimer(P::Timer, Span),
     CancelTimer(P::Timer),
@@ -13,7 +14,8 @@ pub(crate) enum Effect<P: Protocol> {
     Announce(P::Event),
 }
 
-pub(crate) struct Effects<P: Protocol>(pub(crate) Vec<Effect<P>>);
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Effects<P: Protocol>(pub Vec<Effect<P>>);
 
 impl<P: Protocol> Outbox<P> for Effects<P> {
     fn send(&mut self, to: P::Link, message: P::Message) {

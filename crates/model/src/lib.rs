@@ -3,13 +3,17 @@
 //! - [`bare`]: an election machine of the catalog on reliable FIFO links.
 //! - [`synchronous`]: an algorithm of synchronous rounds, woken in every possible round.
 //! - [`members`]: whole members with connections, crashes between effects, restarts and false suspicions.
+//! - [`reign`]: a reign alone, with the clock, late and repeated messages, crashes and lost disks.
+//! - [`effects`]: what a step of a machine did, in order.
 //! - [`check`]: runs a model, says how much of it was seen, and names what broke.
 //!
-//! Messages are never duplicated: a TCP connection does not, and what a broken connection had in flight is lost, not
-//! resent. Every `always` property stands beside a `sometimes`, so that a model that does nothing passes nothing.
+//! Messages are never duplicated, except in a reign: a TCP connection does not, and what a broken connection had in
+//! flight is lost, not resent. Every `always` property stands beside a `sometimes`, so that a model that does nothing
+//! passes nothing.
 
 pub mod bare;
 pub mod check;
-mod effects;
+pub mod effects;
 pub mod members;
+pub mod reign;
 pub mod synchronous;

@@ -44,7 +44,7 @@ impl Reign {
         match self.check.take().and_then(|check| check.after) {
             Some(leader) => out.send(leader.holder.id, Msg::Ready { epoch: leader.epoch }),
             // It may have promised itself to another since it asked.
-            None if self.wants && self.lead.is_none() && self.bid.is_none() && self.would_grant(self.me, None) => {
+            None if self.lead.is_none() && self.bid.is_none() && self.would_grant(self.me, None) => {
                 let epoch = self.epoch.max(self.seen).next();
                 self.open(ctx, epoch, None, out);
             }

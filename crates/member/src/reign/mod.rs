@@ -189,13 +189,13 @@ impl Reign {
             Msg::Bid { epoch, k, holder, after, bare } if holder.id == from => {
                 if self.grants(ctx, epoch, holder, after) {
                     self.grant(ctx, epoch, holder, bare, out);
-                    out.send(from, Msg::Ack { epoch, k });
+                    out.send(from, Msg::Ack { epoch, k, life: holder.life });
                 } else if ctx.settings.votes(ctx.me.id) {
                     self.refused.insert(at);
                     out.send(from, Msg::Refuse { epoch: self.epoch, k });
                 }
             }
-            Msg::Ack { epoch, k } => self.ack(ctx, at, epoch, k, out),
+            Msg::Ack { epoch, k, life } if life == self.me.life => self.ack(ctx, at, epoch, k, out),
             Msg::Refuse { epoch, k } => self.refuse(ctx, at, epoch, k, out),
             Msg::Release(released) if released.holder.id == from => self.release(ctx, released, out),
             Msg::Offer { epoch } => self.offer(ctx, from, epoch, out),
@@ -208,7 +208,12 @@ impl Reign {
             }
             Msg::ReadR { life, epoch } if life == self.me.life => self.read(ctx, at, epoch, out),
             // The name of the holder is not the sender's own, or an answer to an earlier life.
-            Msg::PreAsk { .. } | Msg::Bid { .. } | Msg::Release(_) | Msg::Handover(_) | Msg::ReadR { .. } => {}
+            Msg::PreAsk { .. }
+            | Msg::Bid { .. }
+            | Msg::Ack { .. }
+            | Msg::Release(_)
+            | Msg::Handover(_)
+            | Msg::ReadR { .. } => {}
         }
     }
 

@@ -60,9 +60,11 @@ pub enum Msg {
         after: Option<Released>,
         bare: bool,
     },
+    /// `life`: the bidder's. One that lost its disk may bid for the same epoch again, under the same number.
     Ack {
         epoch: Epoch,
         k: u64,
+        life: Incarnation,
     },
     Refuse {
         epoch: Epoch,

@@ -2,6 +2,8 @@
 
 mod elections;
 mod forgetful;
+mod reigns;
+mod usurpers;
 
 use algorithms::catalog::{self, Row, Visitor};
 use algorithms::{Election, Rounds, Topology, Wins};
