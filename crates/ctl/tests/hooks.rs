@@ -33,16 +33,20 @@ async fn written(directory: &Path, id: u32, fits: impl Fn(&str) -> bool) -> Vec<
         let lines: Vec<String> = text.lines().filter_map(|line| Some(line.strip_prefix(&own)?.to_owned())).collect();
         lines.iter().any(|line| fits(line)).then_some(lines)
     };
-    let waited = tokio::time::timeout(PATIENCE, async {
+    until(look).await.unwrap_or_else(|| panic!("{:?}", fs::read_to_string(directory.join("changes"))))
+}
+
+/// Looks again and again: other processes append to a file, and there is no event to wait for.
+async fn until<T>(look: impl Fn() -> Option<T>) -> Option<T> {
+    let looking = async {
         loop {
-            if let Some(lines) = look() {
-                return lines;
+            if let Some(found) = look() {
+                return found;
             }
-            // Other processes append to a file: there is no event to wait for.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-    });
-    waited.await.unwrap_or_else(|_| panic!("{:?}", fs::read_to_string(directory.join("changes"))))
+    };
+    tokio::time::timeout(PATIENCE, looking).await.ok()
 }
 
 const TELL: &str = "echo $CONCLAVE_ID $CONCLAVE_OLD_ROLE $CONCLAVE_NEW_ROLE leader=$CONCLAVE_LEADER \
@@ -73,6 +77,6 @@ async fn a_hanging_hook_delays_nothing_and_its_output_is_logged() {
     live.agreement_on(2, &[1, 2]).await;
     live.kill(2).await;
     live.agreement_on(1, &[1]).await;
-    let log = live.cluster.log_tail(1, 1000);
-    assert!(log.contains("some words from 1"), "{log}");
+    let said = || live.cluster.log_tail(1, 1000).contains("some words from 1").then_some(());
+    assert!(until(said).await.is_some(), "{}", live.logs());
 }

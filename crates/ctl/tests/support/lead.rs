@@ -103,6 +103,15 @@ impl Lead {
     }
 }
 
+/// A test that fails leaves nothing behind either.
+impl Drop for Lead {
+    fn drop(&mut self) {
+        for (pid, _) in std::iter::from_fn(|| marked(&self.mark).pop()) {
+            let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+        }
+    }
+}
+
 fn is_ctl(line: &str) -> bool {
     line.starts_with(env!("CARGO_BIN_EXE_ctl"))
 }
