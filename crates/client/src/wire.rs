@@ -78,6 +78,7 @@ impl Request {
 
 /// What a member answers.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant)] // one at a time, decoded and used up at once
 pub enum Response {
     Status(MemberStatus),
     Event(MemberEvent),

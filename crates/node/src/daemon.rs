@@ -74,6 +74,8 @@ struct Outside {
     last_heard: BTreeMap<NodeId, Instant>,
     notify: Notify,
     hooks: Option<Hooks>,
+    /// Transitions that people have not been told of.
+    untold: Vec<(Option<Standing>, Standing, Cause)>,
     /// The member is asked to hand over: whoever acts on its leadership must stop first.
     stop_children: bool,
     /// Attached, and to be told so once a majority of the voters knows.
@@ -99,9 +101,11 @@ impl World for Outside {
             }
             Event::Became { now, cause } => self.became(now, cause),
             Event::Granted { epoch, holder } => {
+                self.tell_people();
                 self.ledger.append(LedgerKind::Granted { epoch: epoch.0, holder: holder.id.0 });
             }
             Event::PromiseEnded { epoch, holder } => {
+                self.tell_people();
                 self.ledger.append(LedgerKind::PromiseEnded { epoch: epoch.0, holder: holder.id.0 });
             }
             Event::StopChildren => self.stop_children = true,
@@ -118,9 +122,24 @@ impl World for Outside {
 }
 
 impl Outside {
-    /// One line per transition, one event per watcher.
+    /// One event per watcher; people, who wake other threads, are told when the sockets are flushed.
     fn became(&mut self, now: Standing, cause: Cause) {
         let old = self.face.became(now);
+        self.untold.push((old, now, cause));
+        let event = event_of(self.id, now, cause);
+        for watcher in self.watchers.clone() {
+            self.reply(watcher, &Response::Event(event.clone()));
+        }
+    }
+
+    /// One line, one entry and one run of the hook per transition.
+    fn tell_people(&mut self) {
+        for (old, now, cause) in std::mem::take(&mut self.untold) {
+            self.tell(old, now, cause);
+        }
+    }
+
+    fn tell(&mut self, old: Option<Standing>, now: Standing, cause: Cause) {
         self.ledger.became(old, now, cause);
         let name = |standing: Option<Standing>| standing.map_or("none", |s| s.role.name());
         let leader = now.leader.map(|leader| leader.0);
@@ -134,10 +153,6 @@ impl Outside {
         );
         self.notify.say(&format!("STATUS={} in epoch {}", now.role.name(), now.epoch));
         self.run_hooks(old, now.role.name(), now);
-        let event = event_of(self.id, now, cause);
-        for watcher in self.watchers.clone() {
-            self.reply(watcher, &Response::Event(event.clone()));
-        }
     }
 
     fn run_hooks(&self, old: Option<Standing>, new_role: &'static str, now: Standing) {
@@ -202,6 +217,7 @@ impl Daemon {
             last_heard: BTreeMap::new(),
             notify: Notify::from_env(),
             hooks: config.on_change.clone().map(Hooks::start).transpose()?,
+            untold: Vec::new(),
             stop_children: false,
             attaching: Vec::new(),
         };
@@ -253,9 +269,12 @@ impl Daemon {
             self.outside.net.want(&wanted);
         }
         self.outside.net.flush();
+        self.outside.tell_people();
     }
 
     fn network(&mut self, event: NetEvent) -> anyhow::Result<()> {
+        // What is due comes first: a lease that ended while this process did not run has ended.
+        self.instance.tick(since_boot());
         match event {
             NetEvent::Frame { from, payload } => {
                 self.outside.last_heard.insert(NodeId(from), Instant::now());
@@ -310,6 +329,7 @@ impl Daemon {
     }
 
     fn written(&mut self, Written { ticket, result, .. }: Written) -> anyhow::Result<()> {
+        self.instance.tick(since_boot());
         // A member that cannot write its epochs down could repeat them after a restart.
         result.context("cannot write the state file: is the disk full or read-only?")?;
         if let Some((record, barrier)) = self.outside.writes.remove(&ticket) {

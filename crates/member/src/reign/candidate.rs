@@ -17,7 +17,7 @@ impl Reign {
             self.pre_check(ctx, None, out);
         } else {
             // Its own promise has to end first.
-            self.retry_later(ctx, out);
+            Self::retry_later(ctx, out);
         }
     }
 
@@ -25,13 +25,13 @@ impl Reign {
         self.k += 1;
         self.check = Some(Check { oks: NodeSet::default(), after });
         Self::tell(ctx, Msg::PreAsk { k: self.k, holder: self.me, after }, out);
-        self.retry_later(ctx, out);
+        Self::retry_later(ctx, out);
         if let Some(me) = ctx.view.position(ctx.me.id) {
             self.pre_ok(ctx, me, self.k, out);
         }
     }
 
-    pub(super) fn retry_later(&self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+    pub(super) fn retry_later(ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         out.set_timer(Clock::Retry, Span::jittered(ctx.settings.timing.answer_timeout));
     }
 
@@ -58,7 +58,7 @@ impl Reign {
         self.bid_for(ctx, epoch, after, out);
         self.grant(ctx, epoch, self.me, !self.attached, out);
         self.send_bid(ctx, out);
-        self.retry_later(ctx, out);
+        Self::retry_later(ctx, out);
         self.count(ctx, out);
     }
 
@@ -111,7 +111,7 @@ impl Reign {
         bid.refusals.insert(from);
         if is_majority(ctx, &bid.refusals) && self.lead.is_none() {
             self.abandon(ctx, out);
-            self.retry_later(ctx, out);
+            Self::retry_later(ctx, out);
         }
     }
 

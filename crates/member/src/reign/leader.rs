@@ -19,9 +19,10 @@ impl Reign {
         self.supporters = bid.acks;
         self.lead = Some(bid.epoch);
         self.outvoted &= extended;
-        out.announce(match extended {
-            true => Fact::Extended { until: bid.slot },
-            false => Fact::Leading { epoch: bid.epoch, until: bid.slot },
+        out.announce(if extended {
+            Fact::Extended { until: bid.slot }
+        } else {
+            Fact::Leading { epoch: bid.epoch, until: bid.slot }
         });
         out.cancel_timer(Clock::Retry);
         out.set_timer(Clock::Renew, Span::exactly(ctx.settings.timing.reign() / 3));
@@ -125,7 +126,7 @@ impl Reign {
         self.forget_bid(out);
         self.lose(out);
         out.send(from, Msg::Handover(Released { holder: self.me, epoch: self.epoch }));
-        self.retry_later(ctx, out);
+        Self::retry_later(ctx, out);
     }
 
     /// The leader has let go in favour of this member.

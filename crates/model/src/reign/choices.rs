@@ -5,7 +5,7 @@ use crate::effects::Effect;
 
 impl<P: Subject> Realm<P> {
     pub(super) fn choices(&self, state: &State<P>, actions: &mut Vec<Action>) {
-        self.time(state, actions);
+        Self::time(state, actions);
         let mut steps = Vec::new();
         for (at, node, _) in state.living() {
             if node.is_due() {
@@ -29,7 +29,7 @@ impl<P: Subject> Realm<P> {
         }
     }
 
-    fn time(&self, state: &State<P>, actions: &mut Vec<Action>) {
+    fn time(state: &State<P>, actions: &mut Vec<Action>) {
         let ghosts = state.nodes.iter().any(|node| !node.past.is_empty());
         let counts = |node: &Node<P>| node.timers.values().any(Option::is_some);
         if state.living().any(|(_, node, _)| node.is_due()) || !(ghosts || state.nodes.iter().any(|node| counts(node)))

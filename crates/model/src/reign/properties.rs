@@ -17,7 +17,7 @@ pub(super) fn of<P: Subject>(model: &Realm<P>) -> Vec<Property<Realm<P>>> {
             let epochs: Vec<Epoch> = state.crowned.iter().map(|&(epoch, _)| epoch).collect();
             epochs.windows(2).all(|pair| pair[0] != pair[1])
         }),
-        Property::always(ONE_AT_A_TIME, |model, state| claims(model, state).len() < 2),
+        Property::always(ONE_AT_A_TIME, |_, state| claims(state).len() < 2),
         Property::always(ONE_GRANT, |_, state: &State<P>| {
             let votes: Vec<_> = state.ballots.iter().map(|vote| (vote.epoch, vote.voter, vote.disk)).collect();
             votes.windows(2).all(|pair| pair[0] != pair[1])
@@ -33,12 +33,12 @@ pub(super) fn of<P: Subject>(model: &Realm<P>) -> Vec<Property<Realm<P>>> {
             })
         }),
         Property::always(BOUND, |model, state| {
-            claims(model, state)
+            claims(state)
                 .into_iter()
                 .all(|holder| model.is_majority(state.nodes.iter().filter(|node| is_bound(node, holder)).count()))
         }),
         Property::always(EPOCHS_GROW, |_, state: &State<P>| state.nodes.iter().all(|node| !node.went_back)),
-        Property::sometimes("somebody leads", |model, state| !claims(model, state).is_empty()),
+        Property::sometimes("somebody leads", |_, state| !claims(state).is_empty()),
         Property::sometimes("a lease ends by itself", |_, state: &State<P>| {
             !state.crowned.is_empty() && state.living().all(|(_, node, _)| node.timers.values().all(Option::is_none))
         }),
@@ -80,9 +80,10 @@ pub(super) fn of<P: Subject>(model: &Realm<P>) -> Vec<Property<Realm<P>>> {
 }
 
 /// Whose lease runs: also a dead holder's, since others may still act on what it said.
-fn claims<P: Subject>(model: &Realm<P>, state: &State<P>) -> Vec<Holder> {
+fn claims<P: Subject>(state: &State<P>) -> Vec<Holder> {
     let past = state.nodes.iter().flat_map(|node| node.past.keys().copied());
-    let living = state.living().filter(|(_, node, _)| node.running().is_some()).map(|(at, ..)| model.holder(state, at));
+    let living =
+        state.living().filter(|(_, node, _)| node.running().is_some()).map(|(at, ..)| Realm::holder(state, at));
     past.chain(living).collect()
 }
 

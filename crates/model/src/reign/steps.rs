@@ -16,13 +16,13 @@ impl<P: Subject> Realm<P> {
                 }
                 next.left.stalls -= u8::from(stalled.is_some());
             }
-            Action::Crash(node) => self.crash(&mut next, node),
+            Action::Crash(node) => Self::crash(&mut next, node),
             Action::Step { node, cause, torn } => {
                 let effects = self.run(&mut next, node, cause).0;
                 let kept = torn.unwrap_or(effects.len());
                 self.carry_out(&mut next, node, cause, effects.into_iter().take(kept));
                 if torn.is_some() {
-                    self.crash(&mut next, node);
+                    Self::crash(&mut next, node);
                 }
             }
         }
@@ -95,7 +95,7 @@ impl<P: Subject> Realm<P> {
                 Effect::Persist(record) | Effect::Store(record) => {
                     Arc::make_mut(&mut state.nodes[node]).write(record);
                 }
-                Effect::Announce(fact) => self.heard(state, node, fact),
+                Effect::Announce(fact) => Self::heard(state, node, fact),
             }
         }
     }
@@ -119,13 +119,13 @@ impl<P: Subject> Realm<P> {
         }
     }
 
-    fn heard(&self, state: &mut State<P>, node: usize, fact: Fact) {
+    fn heard(state: &mut State<P>, node: usize, fact: Fact) {
         let at = Arc::make_mut(&mut state.nodes[node]);
         match fact {
             Fact::Leading { epoch, until } => {
                 let handed_over = at.succeeds == Some(epoch);
                 at.claim = Some(Claim { epoch, until, extended: false, handed_over });
-                state.crowned.insert((epoch, self.holder(state, node)));
+                state.crowned.insert((epoch, Self::holder(state, node)));
             }
             Fact::Extended { until } => {
                 at.claim = at.claim.map(|claim| Claim { until, extended: true, ..claim });
@@ -136,15 +136,15 @@ impl<P: Subject> Realm<P> {
     }
 
     /// The life of a member that runs.
-    pub(super) fn holder(&self, state: &State<P>, node: usize) -> Holder {
+    pub(super) fn holder(state: &State<P>, node: usize) -> Holder {
         let member = state.nodes[node].member.as_ref().expect("it lives");
         member.reign().holder()
     }
 
     /// What the leader told others may be acted on until its lease ends, whatever becomes of its process.
-    fn crash(&self, state: &mut State<P>, node: usize) {
+    fn crash(state: &mut State<P>, node: usize) {
         state.left.crashes = state.left.crashes.saturating_sub(1);
-        let holder = self.holder(state, node);
+        let holder = Self::holder(state, node);
         let at = Arc::make_mut(&mut state.nodes[node]);
         if let Some((_, left)) = at.running() {
             at.past.insert(holder, left);

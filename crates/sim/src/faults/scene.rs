@@ -80,13 +80,11 @@ impl<S: Subject> World<'_, S> {
     /// A dead voter will settle with what is on its disk; without one it will be blank.
     fn is_bound(&self, voter: usize, holder: Holder) -> bool {
         let process = &self.processes[voter];
-        match &process.machine {
-            Some(machine) => machine.reign().is_some_and(|reign| reign.binds(holder)),
-            None => {
-                let vote = process.disk.record.as_ref().and_then(S::vote);
-                vote.is_none_or(|vote| vote.holder == Some(holder))
-            }
+        if let Some(machine) = &process.machine {
+            return machine.reign().is_some_and(|reign| reign.binds(holder));
         }
+        let vote = process.disk.record.as_ref().and_then(S::vote);
+        vote.is_none_or(|vote| vote.holder == Some(holder))
     }
 
     pub(super) fn judge_state(&mut self) {
