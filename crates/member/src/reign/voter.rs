@@ -72,6 +72,9 @@ impl Reign {
             self.epoch = epoch;
             self.holder = Some(holder);
             out.persist(self.tenure());
+        }
+        if changed || !self.promised {
+            // Also when a restarted voter goes on with the holder on its disk: the earlier life may not have told.
             out.announce(Fact::Granted { epoch, holder });
         }
         self.promised = true;

@@ -1,0 +1,61 @@
+//! Every algorithm of the catalog as whole members, through seeded faults, under both kinds of safety.
+//!
+//! `CONCLAVE_FAULT_SEEDS` says how many seeds each row is run with.
+
+use std::env;
+
+use algorithms::Safety;
+use algorithms::catalog::{self, Row};
+use sim::{FaultOptions, run_many};
+
+/// Runs a row and panics with the story of the first broken seed.
+fn keeps_its_promises(row: &'static Row, options: &FaultOptions, seeds: u64) {
+    let report = run_many(row, 1..seeds + 1, options, |_| {});
+    println!(
+        "{} under {}: {} seeds, {} events, {} kills, {} reigns, slowest settle {} ms",
+        row.name,
+        options.safety.name(),
+        report.runs,
+        report.events,
+        report.kills,
+        report.reigns,
+        report.slowest_settle_ms
+    );
+    if let Some(broken) = report.broken.first() {
+        panic!("{} of {seeds} seeds are broken\n{broken}", report.broken_count);
+    }
+    assert!(report.reigns >= report.runs, "{}: hardly anybody ever led", row.name);
+}
+
+fn seeds(default: u64) -> u64 {
+    env::var("CONCLAVE_FAULT_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn every_row_keeps_its_promises_under_classic_safety() {
+    let options = FaultOptions::default();
+    catalog::ROWS.iter().for_each(|row| keeps_its_promises(row, &options, seeds(300)));
+}
+
+#[test]
+fn every_row_keeps_its_promises_under_quorum_safety() {
+    let options = FaultOptions { safety: Safety::Quorum, ..FaultOptions::default() };
+    catalog::ROWS.iter().for_each(|row| keeps_its_promises(row, &options, seeds(1000)));
+}
+
+#[test]
+fn a_quorum_that_leaves_a_healthy_leader_alone_keeps_its_promises_too() {
+    let options = FaultOptions { safety: Safety::Quorum, preempt: false, ..FaultOptions::default() };
+    for row in catalog::ROWS.iter().filter(|row| row.can_wait) {
+        keeps_its_promises(row, &options, seeds(100));
+    }
+}
+
+#[test]
+fn clocks_that_err_more_than_the_leases_allow_for_are_found_out() {
+    let row = catalog::row(catalog::DEFAULT).expect("the default is in the catalog");
+    let options = FaultOptions { safety: Safety::Quorum, drift: 12.0, ..FaultOptions::default() };
+    let report = run_many(row, 1..301, &options, |_| {});
+    let overlaps = |name: &str| report.broken.iter().flat_map(|run| &run.violations).any(|v| v.invariant == name);
+    assert!(overlaps("E3"), "{} broken", report.broken_count);
+}
