@@ -4,7 +4,15 @@
 //! tells attempts apart and, within one, who claims it: even where two sides of a broken network elect in the same
 //! attempt. The later epoch is the later attempt; of one attempt, the winner that the election would prefer.
 
-use algorithms::{Ctx, Epoch, Uid, View};
+use algorithms::{Ctx, Election, Epoch, Outbox, Uid, View};
+
+use crate::member::Member;
+use crate::types::Record;
+
+/// Attempts are reserved on disk this many at a time, so that no election waits for the disk.
+const RESERVE: u64 = 64;
+/// No peer may push the epoch further than this in one message: it would run out.
+const MAX_LEAP: u64 = 1 << 40;
 
 /// The attempt that an epoch belongs to.
 pub(crate) fn attempt_of(epoch: Epoch, view: &View) -> Epoch {
@@ -28,6 +36,41 @@ pub(crate) fn epoch_of(ctx: &Ctx<'_>, attempt: Epoch, winner: Uid) -> Epoch {
 
 fn members(view: &View) -> u64 {
     view.len() as u64
+}
+
+impl<E: Election> Member<E> {
+    pub(crate) fn next_attempt(&self, view: &View) -> Epoch {
+        attempt_after(self.highest, view).max(self.floor)
+    }
+
+    /// Every number that is seen or used is below what the disk has reserved, so a restart never goes back.
+    pub(crate) fn note(&mut self, ctx: &Ctx<'_>, epoch: Epoch, out: &mut impl Outbox<Self>) {
+        let reserve = reserve(ctx);
+        self.highest = self.highest.max(epoch);
+        if self.highest >= self.ceiling {
+            self.ceiling = Epoch(self.highest.0 + reserve);
+            out.persist(self.record());
+        } else if self.highest.0 + reserve / 2 >= self.ceiling.0 && !self.storing {
+            self.storing = true;
+            out.store(Record { ceiling: Epoch(self.ceiling.0 + reserve), ..self.record() });
+        }
+    }
+
+    pub(crate) fn plausible(&self, epoch: Epoch) -> bool {
+        epoch.0 <= self.highest.0.saturating_add(MAX_LEAP)
+    }
+
+    pub(crate) fn raise_floor(&mut self, ctx: &Ctx<'_>, epoch: Epoch, out: &mut impl Outbox<Self>) {
+        if epoch > self.floor {
+            self.floor = attempt_from(epoch, ctx.view);
+            self.note(ctx, self.floor, out);
+        }
+    }
+}
+
+/// Half a reservation is left when the next one is asked for.
+pub(crate) fn reserve(ctx: &Ctx<'_>) -> u64 {
+    RESERVE * ctx.view.len() as u64
 }
 
 #[cfg(test)]

@@ -8,15 +8,11 @@ use algorithms::{
 };
 
 use crate::contacts::Contacts;
-use crate::epochs::{attempt_after, attempt_from, attempt_of};
+use crate::epochs::{attempt_after, attempt_from, attempt_of, reserve};
 use crate::inner::Inner;
 use crate::reign::{Holder, Order, Reign};
 use crate::types::{Beat, Cause, Claim, Command, Envelope, Event, NodeSet, Record, Role, Round, Standing, Timer};
 
-/// Attempts are reserved on disk this many at a time, so that no election waits for the disk.
-const RESERVE: u64 = 64;
-/// No peer may push the epoch further than this in one message: it would run out.
-const MAX_LEAP: u64 = 1 << 40;
 /// How long a member that stepped down leaves the field to others.
 const ABSTAIN: Duration = Duration::from_secs(10);
 
@@ -29,10 +25,10 @@ pub struct Member<E: Election> {
     /// Follows no claim below this attempt; also what is reported while nobody leads.
     pub(crate) floor: Epoch,
     /// The largest number seen; the next round goes above it.
-    highest: Epoch,
+    pub(crate) highest: Epoch,
     /// Everything below is reserved on disk.
     pub(crate) ceiling: Epoch,
-    storing: bool,
+    pub(crate) storing: bool,
     pub(crate) leader: Option<Claim>,
     pub(crate) announced: Standing,
     /// The first election waits for all members until this is set.
@@ -371,34 +367,6 @@ impl<E: Election> Member<E> {
         }
     }
 
-    pub(crate) fn next_attempt(&self, view: &View) -> Epoch {
-        attempt_after(self.highest, view).max(self.floor)
-    }
-
-    /// Every number that is seen or used is below what the disk has reserved, so a restart never goes back.
-    pub(crate) fn note(&mut self, ctx: &Ctx<'_>, epoch: Epoch, out: &mut impl Outbox<Self>) {
-        let reserve = reserve(ctx);
-        self.highest = self.highest.max(epoch);
-        if self.highest >= self.ceiling {
-            self.ceiling = Epoch(self.highest.0 + reserve);
-            out.persist(self.record());
-        } else if self.highest.0 + reserve / 2 >= self.ceiling.0 && !self.storing {
-            self.storing = true;
-            out.store(Record { ceiling: Epoch(self.ceiling.0 + reserve), ..self.record() });
-        }
-    }
-
-    pub(crate) fn plausible(&self, epoch: Epoch) -> bool {
-        epoch.0 <= self.highest.0.saturating_add(MAX_LEAP)
-    }
-
-    pub(crate) fn raise_floor(&mut self, ctx: &Ctx<'_>, epoch: Epoch, out: &mut impl Outbox<Self>) {
-        if epoch > self.floor {
-            self.floor = attempt_from(epoch, ctx.view);
-            self.note(ctx, self.floor, out);
-        }
-    }
-
     /// What was said of a lost leader is not believed again: somebody who has not noticed yet may still repeat it.
     pub(crate) fn drop_leader(&mut self, view: &View) {
         self.source = None;
@@ -486,11 +454,6 @@ impl<E: Election> Member<E> {
     pub(crate) fn life(&self) -> u64 {
         self.incarnation.counter
     }
-}
-
-/// Half a reservation is left when the next one is asked for.
-fn reserve(ctx: &Ctx<'_>) -> u64 {
-    RESERVE * ctx.view.len() as u64
 }
 
 /// Machines have no effects at their start: there is nobody to tell yet.
