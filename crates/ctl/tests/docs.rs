@@ -132,23 +132,38 @@ fn the_readme_lists_the_catalog() {
 /// Commands that stay in the foreground or measure for long; other tests run them.
 const NOT_HERE: &[&str] = &["up", "watch", "bench", "--watch"];
 
+/// What the README types, by the safety of the cluster that its last `up` started.
+fn examples(readme: &str) -> Vec<(&'static str, Vec<&str>)> {
+    let mut safety = "classic";
+    let mut examples = Vec::new();
+    for line in readme.lines() {
+        if line.starts_with("./scripts/up") {
+            safety = if line.contains("--safety quorum") { "quorum" } else { "classic" };
+        }
+        let Some(line) = line.strip_prefix("./scripts/ctl ") else { continue };
+        let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+        if !words.iter().any(|word| NOT_HERE.contains(word)) {
+            examples.push((safety, words));
+        }
+    }
+    examples
+}
+
 #[tokio::test]
 async fn the_examples_of_the_readme_run() {
     let readme = fs::read_to_string(root().join("README.md")).expect("a README");
-    let examples: Vec<Vec<&str>> = readme
-        .lines()
-        .filter_map(|line| line.strip_prefix("./scripts/ctl "))
-        .map(|line| line.split('#').next().unwrap_or_default().split_whitespace().collect())
-        .filter(|words: &Vec<&str>| !words.iter().any(|word| NOT_HERE.contains(word)))
-        .collect();
-    assert!(examples.len() >= 5, "the README shows too little: {examples:?}");
+    let examples = examples(&readme);
     let row = catalog::row(catalog::DEFAULT).expect("the default row");
-    let mut live = Live::start(&Plan::new(5, row));
-    for words in examples {
-        live.agreement(&[1, 2, 3, 4, 5]).await;
-        let config = live.cluster.config();
-        let config = config.to_str().expect("a path");
-        let output = ctl(&[&["--config", config], words.as_slice()].concat()).await;
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
+    for (safety, at_least) in [("classic", 5), ("quorum", 1)] {
+        let mine: Vec<_> = examples.iter().filter(|example| example.0 == safety).collect();
+        assert!(mine.len() >= at_least, "the README shows too little of {safety}: {examples:?}");
+        let mut live = Live::start(&Plan { safety: safety.to_owned(), ..Plan::new(5, row) });
+        for (_, words) in mine {
+            live.agreement(&[1, 2, 3, 4, 5]).await;
+            let config = live.cluster.config();
+            let config = config.to_str().expect("a path");
+            let output = ctl(&[&["--config", config], words.as_slice()].concat()).await;
+            assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
+        }
     }
 }

@@ -58,6 +58,15 @@ impl Scene {
         Ok(Scene { observer, before })
     }
 
+    /// Who leads; an error if there is nobody to do what is asked.
+    pub(super) fn leader(&self, what: &str) -> Result<u32, Failure> {
+        self.before.leader().map(|(leader, _)| leader).ok_or_else(|| {
+            Failure::new(Exit::NoLeader, format!("nobody can {what}"))
+                .because(format!("members are {}", self.before))
+                .hint("ctl leader --wait 5s, then again")
+        })
+    }
+
     /// A connection to the member with this id.
     pub(super) async fn connect(&self, target: &Target, id: u32) -> Result<Client, Failure> {
         let at = (0..target.endpoints.len())

@@ -4,7 +4,7 @@ use client::within;
 
 use super::change::{Change, Scene};
 use crate::args::Globals;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::target::{Target, request_failed};
 
@@ -20,11 +20,7 @@ pub(crate) struct Args {}
 pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let target = Target::resolve(globals)?;
     let scene = Scene::open(&target).await?;
-    let Some((member, _)) = scene.before.leader() else {
-        return Err(Failure::new(Exit::NoLeader, "nobody can step down")
-            .because(format!("members are {}", scene.before))
-            .hint("ctl leader --wait 5s, then again"));
-    };
+    let member = scene.leader("step down")?;
     let mut leader = scene.connect(&target, member).await?;
     // It may first have to stop what runs while it leads, so the member timeout would be too short.
     within(target.timeout, leader.step_down())

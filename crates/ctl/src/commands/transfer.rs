@@ -4,7 +4,7 @@ use client::within;
 
 use super::change::{Change, Scene};
 use crate::args::Globals;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::target::{Target, request_failed};
 
@@ -25,11 +25,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let target = Target::resolve(globals)?;
     let scene = Scene::open(&target).await?;
-    let Some((member, _)) = scene.before.leader() else {
-        return Err(Failure::new(Exit::NoLeader, "nobody can hand over")
-            .because(format!("members are {}", scene.before))
-            .hint("ctl leader --wait 5s, then again"));
-    };
+    let member = scene.leader("hand over")?;
     let mut leader = scene.connect(&target, member).await?;
     within(target.member_timeout, leader.transfer(args.to))
         .await
