@@ -154,6 +154,11 @@ impl<M> Network<M> {
         true
     }
 
+    /// Since when the two talk undisturbed.
+    pub(crate) fn intact_since(&self, a: usize, b: usize) -> Option<u64> {
+        self.pair(a.min(b), a.max(b)).intact_since
+    }
+
     pub(crate) fn intact(&self, a: usize, b: usize) -> bool {
         self.pair(a.min(b), a.max(b)).intact_since.is_some()
     }

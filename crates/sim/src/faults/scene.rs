@@ -48,7 +48,9 @@ impl<S: Subject> World<'_, S> {
         let whole = component.iter().all(|a| component.iter().all(|b| a == b || self.network.intact(a, b)));
         let announced = Announced { at: self.now, node, boot: self.processes[node].boot, standing, cause };
         let members = self.view.members();
-        self.court.announced(&announced, &Scene { members, component, whole, stable_since });
+        let others = (0..members.len()).filter(|&other| other != node);
+        let linked_since = others.filter_map(|other| self.network.intact_since(node, other)).collect();
+        self.court.announced(&announced, &Scene { members, component, whole, stable_since, linked_since });
     }
 
     pub(super) fn judge_grant(&mut self, node: usize, epoch: Epoch, holder: Holder) {

@@ -8,6 +8,7 @@ mod e3;
 mod e4;
 mod e5;
 mod e6;
+mod e7;
 mod e8;
 
 use algorithms::catalog::Row;
@@ -54,6 +55,8 @@ pub(crate) struct Scene<'a> {
     pub whole: bool,
     /// Since when nothing has changed in that component.
     pub stable_since: u64,
+    /// Of everybody the announcer talks to undisturbed: since when.
+    pub linked_since: Vec<u64>,
 }
 
 impl Scene<'_> {
@@ -119,6 +122,7 @@ impl Court {
             invariants.push(Box::new(e3::OneReignAtATime));
             invariants.push(Box::new(e4::OneGrantPerEpoch::default()));
             invariants.push(Box::new(e5::AMajority::default()));
+            invariants.push(Box::new(e7::HealthyLeadersStay::new(&settings.timing)));
         }
         if calm && classic {
             invariants.push(Box::new(assertion1::Assertion1::default()));

@@ -1,0 +1,36 @@
+//! E7: a leader with healthy links to a majority goes on leading, unless it hands over or is told to stop.
+
+use algorithms::Timing;
+use member::Cause;
+
+use super::{Announced, Invariant, Scene};
+
+pub(crate) struct HealthyLeadersStay {
+    /// A link counts once the present lease and the one before were applied for over it.
+    healthy_ns: u64,
+}
+
+impl HealthyLeadersStay {
+    pub(crate) fn new(timing: &Timing) -> Self {
+        HealthyLeadersStay { healthy_ns: (2 * timing.lease).as_nanos() as u64 }
+    }
+}
+
+impl Invariant for HealthyLeadersStay {
+    fn name(&self) -> &'static str {
+        "E7"
+    }
+
+    fn announced(&mut self, announced: &Announced, scene: &Scene<'_>) -> Result<(), String> {
+        if announced.cause != Cause::LeaseEnded {
+            return Ok(());
+        }
+        let healthy = |since: &&u64| **since + self.healthy_ns <= announced.at;
+        let linked = scene.linked_since.iter().filter(healthy).count() + 1;
+        if 2 * linked <= scene.members.len() {
+            return Ok(());
+        }
+        let who = scene.members[announced.node];
+        Err(format!("{who} lost its lease although it talks to {linked} of {} members", scene.members.len()))
+    }
+}
