@@ -155,7 +155,12 @@ impl Reign {
 
     /// May it be a candidate now?
     pub fn electable(&self, ctx: &Ctx<'_>) -> bool {
-        ctx.settings.may_lead(ctx.me.id) && !self.settling && self.blank.is_none()
+        ctx.settings.may_lead(ctx.me.id) && self.is_settled()
+    }
+
+    /// Does it know what was granted, and is every promise of an earlier life over?
+    pub fn is_settled(&self) -> bool {
+        !self.settling && self.blank.is_none()
     }
 
     pub fn leads(&self) -> Option<Epoch> {

@@ -1,7 +1,7 @@
 //! What the court sees of the world.
 
 use algorithms::{Epoch, StateVector};
-use member::reign::Holder;
+use member::reign::{Holder, Reign};
 use member::{Cause, NodeSet, Role, Standing};
 
 use super::invariants::{Announced, Granted, Leader, Scene};
@@ -48,7 +48,8 @@ impl<S: Subject> World<'_, S> {
         let whole = component.iter().all(|a| component.iter().all(|b| a == b || self.network.intact(a, b)));
         let announced = Announced { at: self.now, node, boot: self.processes[node].boot, standing, cause };
         let members = self.view.members();
-        let others = (0..members.len()).filter(|&other| other != node);
+        let votes = |process: &Process<S>| process.machine.as_ref().and_then(S::reign).is_none_or(Reign::is_settled);
+        let others = (0..members.len()).filter(|&other| other != node && votes(&self.processes[other]));
         let linked_since = others.filter_map(|other| self.network.intact_since(node, other)).collect();
         self.court.announced(&announced, &Scene { members, component, whole, stable_since, linked_since });
     }

@@ -1,4 +1,5 @@
-//! E7: a leader with healthy links to a majority goes on leading, unless it hands over or is told to stop.
+//! E7: a leader with healthy links to a majority goes on leading, unless it hands over or is told to stop. Where closed
+//! connections free promises at once (`on_close = "immediate"`) a leader stops when it *may* be left with less.
 
 use algorithms::Timing;
 use member::Cause;
