@@ -303,8 +303,11 @@ impl<E: Election> Member<E> {
         if E::LIFE == Life::Continuous {
             self.drive(ctx, Input::PeerDown(peer.id), 0, out);
         }
-        let told = self.source == Some(at) && !self.leads(ctx);
-        let led = self.leader.is_some_and(|claim| claim.uid == peer) || told;
+        // Who hears of the leader through a go-between has long lost the leader itself: every failed dial says so again.
+        let led = match self.source {
+            Some(source) => source == at,
+            None => self.leader.is_some_and(|claim| claim.uid == peer),
+        };
         if led {
             self.drop_leader(ctx.view);
             self.publish(ctx, Cause::LeaderLost, out);

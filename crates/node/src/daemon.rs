@@ -245,12 +245,13 @@ impl Daemon {
             tokio::select! {
                 biased;
                 () = &mut sleep => {}
-                event = self.outside.net.event() => self.network(event)?,
+                // Rare, and whoever waits for it must not wait behind clients that never stop asking.
                 written = self.outside.disk.written() => self.written(written)?,
-                (client, page) = self.outside.ledger.answered() => self.outside.reply(client, &Response::History(page)),
                 _ = terminate.recv() => return self.leave().await,
                 _ = interrupt.recv() => return self.leave().await,
                 _ = hangup.recv() => tracing::info!("SIGHUP: nothing in this config can change while running"),
+                event = self.outside.net.event() => self.network(event)?,
+                (client, page) = self.outside.ledger.answered() => self.outside.reply(client, &Response::History(page)),
             }
             self.carry_out();
         }

@@ -1,5 +1,8 @@
 //! A `ctl lead` under test, and the processes of its command.
 
+// Every test binary includes all of it and uses its part.
+#![allow(dead_code)]
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

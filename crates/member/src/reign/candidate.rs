@@ -58,7 +58,9 @@ impl Reign {
         self.bid_for(ctx, epoch, after, out);
         self.grant(ctx, epoch, self.me, !self.attached, out);
         self.send_bid(ctx, out);
-        Self::retry_later(ctx, out);
+        // Voters write before they answer, so a bid has longer than a question. Half of its lease must be left.
+        let timing = &ctx.settings.timing;
+        out.set_timer(Clock::Retry, Span::jittered(timing.answer_timeout.max(timing.lease / 3)));
         self.count(ctx, out);
     }
 

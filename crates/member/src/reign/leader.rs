@@ -126,7 +126,8 @@ impl Reign {
         self.forget_bid(out);
         self.lose(out);
         out.send(from, Msg::Handover(Released { holder: self.me, epoch: self.epoch }));
-        Self::retry_later(ctx, out);
+        // Time for its write and those of the voters: a bid of this member would only get in the way of the successor's.
+        out.set_timer(Clock::Retry, Span::jittered(ctx.settings.timing.lease));
     }
 
     /// The leader has let go in favour of this member.

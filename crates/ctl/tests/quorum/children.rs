@@ -1,0 +1,66 @@
+//! `ctl lead` under quorum: what runs for a leader is gone before anything runs for the next one.
+
+use std::path::Path;
+
+use ctl::cluster::Plan;
+
+use super::support::Live;
+use super::supported::{Lead, STUBBORN};
+use super::{plan, runs, turn};
+
+const THREE: &[u32] = &[1, 2, 3];
+const REST: &[u32] = &[1, 2];
+
+/// The process is gone at once, what it left behind is not: voters wait for the lease.
+#[tokio::test]
+async fn a_killed_leader_with_children_is_not_followed_before_they_are_gone() {
+    let _turn = turn().await;
+    for run in 0..runs() {
+        let mut live = Live::start(&Plan { on_close: Some("immediate".into()), ..plan(3) });
+        let before = live.agreement_on(3, THREE).await;
+        let mut lead = Lead::start(&live, 3, STUBBORN);
+        lead.up().await;
+        live.kill(3).await;
+        let (_, after) = live.agreement(REST).await;
+        assert_eq!(lead.processes(), [], "run {run}: they overlap the next reign");
+        assert!(after > before);
+        lead.gone().await;
+        assert_eq!(lead.exit().await.code(), Some(6));
+    }
+}
+
+/// Both append their tokens to one file for as long as they live, so the order of its lines is the order of events.
+#[tokio::test]
+async fn the_children_of_a_paused_leader_are_gone_before_those_of_the_next_start() {
+    let _turn = turn().await;
+    for run in 0..runs() {
+        let mut live = Live::start(&plan(3));
+        live.agreement_on(3, THREE).await;
+        let file = live.scratch.path().join("tokens");
+        let script = writer(&file);
+        let mut old = Lead::start(&live, 3, &script);
+        let mut new = Lead::start(&live, 2, &script);
+        let first: u64 = old.next().await.unwrap().parse().unwrap();
+        live.cluster.pause(3).unwrap();
+        let second: u64 = new.next().await.unwrap().parse().unwrap();
+        assert_eq!(old.processes(), [], "run {run}: they overlap the next reign");
+        assert!(second > first, "token {second} after {first}");
+        live.cluster.resume(3).unwrap();
+        old.gone().await;
+        assert_eq!(old.exit().await.code(), Some(6));
+        let text = std::fs::read_to_string(&file).unwrap();
+        let tokens: Vec<u64> = text.lines().map(|line| line.parse().unwrap()).collect();
+        assert!(tokens.is_sorted(), "run {run}: a token after a larger one: {tokens:?}");
+        assert!(tokens.contains(&first) && tokens.contains(&second));
+    }
+}
+
+/// Ignores what asks it to stop, writes its token all the time, and says it once.
+fn writer(file: &Path) -> String {
+    format!(
+        "trap '' TERM INT HUP QUIT
+         echo $CONCLAVE_TOKEN >>'{file}'; echo $CONCLAVE_TOKEN >&3
+         while :; do echo $CONCLAVE_TOKEN >>'{file}'; sleep 0.002; done",
+        file = file.display()
+    )
+}

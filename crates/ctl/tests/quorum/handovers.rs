@@ -1,0 +1,113 @@
+//! Leaders that give way: by `ctl transfer`, by SIGTERM, and by death under `on_close = "immediate"`.
+
+use client::{MemberEvent, News};
+use ctl::cluster::{Plan, Scratch};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::claims::Pollers;
+use super::support::{Live, PATIENCE, stdout};
+use super::{ALL, done, plan, refused, runs, turn};
+
+#[tokio::test]
+async fn a_transfer_brings_whom_the_operator_chose() {
+    let _turn = turn().await;
+    // Nobody takes back what the operator gave away, and a disk may be slow for once.
+    let plan = Plan { preempt: false, ..plan(5) };
+    let patient = "[timing]\nlease = \"2s\"\nsuspect_after = \"1s\"\n";
+    let mut live = Live::start_with(&plan, Scratch::new("live").unwrap(), patient);
+    let (mut leader, mut epoch) = live.agreement(ALL).await;
+    let pollers = Pollers::start(&live);
+    for run in 0..runs() {
+        for &to in ALL {
+            let output = live.ctl(&["transfer", &to.to_string(), "-o", "json"]).await;
+            done(&output);
+            let change: Value = serde_json::from_str(&stdout(&output)).unwrap();
+            assert_eq!((&change["was"], &change["leader"]), (&leader.into(), &to.into()), "run {run}");
+            let later = change["epoch"].as_u64().unwrap();
+            assert!(later > epoch || to == leader, "epoch {later} after {epoch}");
+            assert!(live.agreement_on(to, ALL).await >= later);
+            (leader, epoch) = (to, later);
+        }
+    }
+    let (answers, claims) = pollers.judge(&live);
+    println!("{} transfers: {answers} answers, {claims} claims, no conflict", 5 * runs());
+}
+
+#[tokio::test]
+async fn a_transfer_to_nobody_is_refused_and_the_leader_stays() {
+    let _turn = turn().await;
+    // The lines go to the last member.
+    let mut live = Live::start_with(&plan(5), Scratch::new("live").unwrap(), "role = \"witness\"\n");
+    let before = live.agreement_on(4, ALL).await;
+    refused(&live.ctl(&["transfer", "9"]).await, 1, &["member 4 does not hand over", "9 is no member that may lead"]);
+    refused(&live.ctl(&["transfer", "5"]).await, 1, &["member 4 does not hand over", "5 is no member that may lead"]);
+    live.kill(1).await;
+    refused(&live.ctl(&["transfer", "1"]).await, 1, &["member 4 does not hand over", "no connection to 1"]);
+    refused(&live.ctl(&["transfer", "x"]).await, 2, &["'x'"]);
+    done(&live.ctl(&["transfer", "4"]).await);
+    assert_eq!(live.agreement(&[2, 3, 4, 5]).await, (4, before));
+}
+
+/// Everything that members report until one leads whom this fits.
+async fn events_until(live: &mut Live, fits: impl Fn(&MemberEvent) -> bool) -> Vec<MemberEvent> {
+    let mut events = Vec::new();
+    let collect = async {
+        loop {
+            if let News::Event(event) = live.observer.next().await.news {
+                events.push(event);
+                if events.last().is_some_and(&fits) {
+                    return;
+                }
+            }
+        }
+    };
+    let in_time = tokio::time::timeout(PATIENCE, collect).await.is_ok();
+    assert!(in_time, "{events:?}\n{}", live.logs());
+    events
+}
+
+#[tokio::test]
+async fn a_leader_that_is_told_to_leave_hands_over_first() {
+    let _turn = turn().await;
+    for _ in 0..runs() {
+        let mut live = Live::start(&plan(5));
+        let before = live.agreement_on(5, ALL).await;
+        let pollers = Pollers::start(&live);
+        live.cluster.signal(5, Signal::TERM).unwrap();
+        let events = events_until(&mut live, |event| event.role == "leader" && event.id != 5).await;
+        let successor = events.last().unwrap();
+        assert_eq!((successor.id, successor.cause.as_str()), (4, "elected"), "{events:?}");
+        assert!(successor.epoch > before, "{events:?}");
+        let lost = events.iter().find(|event| event.cause == "leader-lost");
+        assert_eq!(lost, None, "nobody had to notice its end");
+        let ended = tokio::time::timeout(PATIENCE, live.cluster.reap(5)).await.expect("it leaves").unwrap();
+        assert_eq!(ended.code(), Some(0), "{}", live.logs());
+        let log = live.cluster.log_tail(5, 100);
+        assert!(log.contains("cause=\"handed-over\""), "{log}");
+        live.observer.forget(4);
+        assert_eq!(live.agreement(&ALL[..4]).await.0, 4);
+        pollers.judge(&live);
+    }
+}
+
+#[tokio::test]
+async fn who_takes_a_closed_connection_for_the_end_of_a_leader_is_right() {
+    let _turn = turn().await;
+    let mut live = Live::start(&Plan { on_close: Some("immediate".into()), ..plan(5) });
+    let pollers = Pollers::start(&live);
+    let mut epoch = 0;
+    let kills = 5 * runs();
+    for _ in 0..kills {
+        let (leader, first) = live.agreement_that(ALL, |_, found| found >= epoch).await;
+        live.kill(leader).await;
+        let rest: Vec<u32> = ALL.iter().copied().filter(|&id| id != leader).collect();
+        let (_, second) = live.agreement_that(&rest, |found, _| found != leader).await;
+        assert!(second > first, "epoch {second} after {first}");
+        epoch = second;
+        live.cluster.start(leader).unwrap();
+    }
+    live.agreement_that(ALL, |_, found| found >= epoch).await;
+    let (answers, claims) = pollers.judge(&live);
+    println!("{kills} kills: {answers} answers, {claims} claims, no conflict");
+}
