@@ -44,7 +44,11 @@ pub(crate) struct Context {
 /// What handshake tasks hand to the event loop.
 #[derive(Debug)]
 pub(crate) enum Arrival {
-    Dialled { peer: PeerId, attempt: u64, result: Result<Connected, DialError> },
+    Dialled {
+        peer: PeerId,
+        attempt: u64,
+        result: Result<Connected, DialError>,
+    },
     Accepted(Accepted),
     /// Somebody who says it is this peer calls our run an old one.
     Doubted(PeerId),
