@@ -77,8 +77,10 @@ impl Volume {
 
     /// A peer is connected. What is new about it is written in the background.
     pub(super) fn met(&mut self, peer: NodeId, run: Incarnation) {
+        // The first one makes a past of an empty disk.
+        let patience = if self.seen.is_empty() { Duration::ZERO } else { REMEMBER_AFTER };
         if self.seen.insert(peer, run) != Some(run) {
-            self.remember_at.get_or_insert_with(|| since_boot() + REMEMBER_AFTER);
+            self.remember_at.get_or_insert_with(|| since_boot() + patience);
         }
     }
 
