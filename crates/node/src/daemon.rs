@@ -4,9 +4,11 @@
 //! carried out in order; the sockets are flushed. Nobody else touches any of it, so there are no locks.
 
 mod attached;
+mod volume;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use algorithms::{NodeId, Safety};
@@ -17,10 +19,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use transport::{ClientId, DownReason, Event as NetEvent, Incarnation, Net, RefuseCode, Secret, codec};
 
 use self::attached::Attached;
+use self::volume::Volume;
 use crate::chaos;
 use crate::clock::since_boot;
 use crate::config::Config;
-use crate::disk::{Disk, Ticket, Written};
+use crate::disk::{Disk, Written};
 use crate::face::Face;
 use crate::hooks::{Change, Hooks};
 use crate::host::{self, Instance, Setup, World};
@@ -43,7 +46,33 @@ pub async fn run(config: Config, id: NodeId, data_dir: &std::path::Path, start: 
     let stored = votes::go_on(&config, stored, start)?;
     let listener = TcpListener::bind(&address)
         .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows who)"))?;
-    Daemon::start(config, id, secret, store, stored, listener)?.serve().await
+    let mut disk = Disk::start(store)?;
+    let mut stored = stored;
+    let home = Home { config, id, secret, data_dir: data_dir.to_path_buf(), listener };
+    loop {
+        match Daemon::start(&home, disk, stored).await?.serve().await? {
+            Ended::Left => return Ok(()),
+            Ended::Outdone(kept) => {
+                let (same_disk, record) = *kept;
+                (disk, stored) = (same_disk, Some(record));
+            }
+        }
+    }
+}
+
+/// What stays the same should the daemon begin anew.
+struct Home {
+    config: Config,
+    id: NodeId,
+    secret: Option<Secret>,
+    data_dir: PathBuf,
+    listener: TcpListener,
+}
+
+enum Ended {
+    Left,
+    /// The others have seen a later run, and this one had nothing to lose: begin above it.
+    Outdone(Box<(Disk, StateRecord)>),
 }
 
 struct Daemon {
@@ -55,18 +84,16 @@ struct Daemon {
     started: Instant,
     /// Since when everybody refuses this process as a second one with its id.
     duplicate_since: Option<Instant>,
+    /// The counter of a later run of this member that a peer has seen.
+    outdone: Option<u64>,
     links: NodeSet,
 }
 
 /// What the member's effects reach.
 struct Outside {
     net: Net,
-    disk: Disk,
+    volume: Volume,
     ledger: Ledger<ClientId>,
-    /// Writes under way, and whether the member waits for them.
-    writes: BTreeMap<Ticket, (Record, bool)>,
-    /// What votes on disk are given under.
-    votes_digest: u64,
     safety: Safety,
     face: Face,
     id: NodeId,
@@ -88,9 +115,7 @@ impl World for Outside {
     }
 
     fn write(&mut self, record: Record, barrier: bool) {
-        let (members, safety) = (self.votes_digest, self.safety);
-        let ticket = self.disk.write(StateRecord { members, safety, member: record, inner: Vec::new() });
-        self.writes.insert(ticket, (record, barrier));
+        self.volume.write(record, barrier);
     }
 
     fn announce(&mut self, event: Event) {
@@ -174,14 +199,8 @@ impl Outside {
 }
 
 impl Daemon {
-    fn start(
-        config: Config,
-        id: NodeId,
-        secret: Option<Secret>,
-        store: Store,
-        stored: Option<StateRecord>,
-        listener: TcpListener,
-    ) -> anyhow::Result<Self> {
+    async fn start(home: &Home, disk: Disk, stored: Option<StateRecord>) -> anyhow::Result<Self> {
+        let (config, id) = (home.config.clone(), home.id);
         let me = config.start_as(id)?.uid();
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| anyhow!("the kernel gives no randomness: {error}"))?;
@@ -189,27 +208,26 @@ impl Daemon {
             me,
             view: config.view(),
             settings: config.settings.clone(),
-            stored: stored.map(|record| record.member),
+            stored: stored.as_ref().map(|record| record.member),
             seed: u64::from_le_bytes(seed),
         };
-        let instance = host::start(config.row, setup);
+        let mut instance = host::start(config.row, setup);
         let face = Face::new(instance.first_standing(), config.settings.safety == Safety::Quorum);
+        let volume = Volume::begin(disk, &config, stored, instance.as_mut()).await?;
         let incarnation = instance.incarnation();
         let peers = config.peers.iter().filter(|peer| peer.id != id).map(|peer| (peer.id.0, peer.address.clone()));
         let incarnation = Incarnation { counter: incarnation.counter, nonce: incarnation.nonce };
         let mut settings = transport::Settings::new(config.name.clone(), id.0, incarnation, peers.collect());
         settings.facts = config.facts();
-        settings.secret = secret;
+        settings.secret.clone_from(&home.secret);
+        settings.seen = volume.seen();
         settings.dial_timeout = config.settings.timing.suspect_after * 2;
         settings.backoff_max = Duration::from_millis(500);
-        let ledger = Ledger::open(store.dir(), incarnation.counter);
-        let disk = Disk::start(store)?;
+        let ledger = Ledger::open(&home.data_dir, incarnation.counter);
         let outside = Outside {
-            net: Net::start(settings, listener)?,
-            disk,
+            net: Net::start(settings, home.listener.try_clone()?)?,
+            volume,
             ledger,
-            writes: BTreeMap::new(),
-            votes_digest: config.votes_digest(),
             safety: config.settings.safety,
             face,
             id,
@@ -222,11 +240,12 @@ impl Daemon {
             attaching: Vec::new(),
         };
         let links = NodeSet::default();
-        let attached = Attached::default();
-        Ok(Daemon { config, id, instance, outside, attached, started: Instant::now(), duplicate_since: None, links })
+        let (attached, started) = (Attached::default(), Instant::now());
+        let (duplicate_since, outdone) = (None, None);
+        Ok(Daemon { config, id, instance, outside, attached, started, duplicate_since, outdone, links })
     }
 
-    async fn serve(mut self) -> anyhow::Result<()> {
+    async fn serve(mut self) -> anyhow::Result<Ended> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut hangup = signal(SignalKind::hangup())?;
@@ -239,19 +258,23 @@ impl Daemon {
         let sleep = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(sleep);
         loop {
-            let deadline = self.instance.deadline().into_iter().chain(self.attached.deadline()).min();
+            let others = self.attached.deadline().into_iter().chain(self.outside.volume.deadline());
+            let deadline = self.instance.deadline().into_iter().chain(others).min();
             let left = deadline.map_or(Duration::from_hours(1), |due| due.saturating_sub(since_boot()));
             sleep.as_mut().reset(tokio::time::Instant::now() + left);
             tokio::select! {
                 biased;
                 () = &mut sleep => {}
                 // Rare, and whoever waits for it must not wait behind clients that never stop asking.
-                written = self.outside.disk.written() => self.written(written)?,
-                _ = terminate.recv() => return self.leave().await,
-                _ = interrupt.recv() => return self.leave().await,
+                written = self.outside.volume.written() => self.written(written)?,
+                _ = terminate.recv() => return self.leave().await.map(|()| Ended::Left),
+                _ = interrupt.recv() => return self.leave().await.map(|()| Ended::Left),
                 _ = hangup.recv() => tracing::info!("SIGHUP: nothing in this config can change while running"),
                 event = self.outside.net.event() => self.network(event)?,
                 (client, page) = self.outside.ledger.answered() => self.outside.reply(client, &Response::History(page)),
+            }
+            if let Some(counter) = self.outdone {
+                return Ok(Ended::Outdone(Box::new(self.outside.volume.above(counter))));
             }
             self.carry_out();
         }
@@ -270,6 +293,7 @@ impl Daemon {
             self.outside.net.want(&wanted);
         }
         self.outside.net.flush();
+        self.outside.volume.remember_when_due(now);
         self.outside.tell_people();
     }
 
@@ -288,14 +312,13 @@ impl Daemon {
             NetEvent::Up { peer, incarnation } => {
                 tracing::debug!(peer, incarnation = incarnation.counter, "connected");
                 self.duplicate_since = None;
+                self.outside.volume.met(NodeId(peer), life_of(incarnation));
                 self.instance.peer(NodeId(peer), true);
             }
             NetEvent::Down { peer, incarnation, why } => {
                 tracing::debug!(peer, %why, "disconnected");
                 if why == DownReason::Remote {
-                    let Incarnation { counter, nonce } = incarnation;
-                    let life = algorithms::Incarnation { counter, nonce };
-                    self.instance.command(Command::Closed(NodeId(peer), life));
+                    self.instance.command(Command::Closed(NodeId(peer), life_of(incarnation)));
                 }
                 self.instance.peer(NodeId(peer), false);
             }
@@ -312,6 +335,9 @@ impl Daemon {
     }
 
     fn refused(&mut self, peer: u32, code: RefuseCode, text: &str) -> anyhow::Result<()> {
+        if let RefuseCode::Stale { seen } = code {
+            return self.stale(peer, seen, text);
+        }
         if code == RefuseCode::Duplicate {
             let since = *self.duplicate_since.get_or_insert_with(Instant::now);
             if since.elapsed() >= DUPLICATE {
@@ -329,11 +355,9 @@ impl Daemon {
         }
     }
 
-    fn written(&mut self, Written { ticket, result, .. }: Written) -> anyhow::Result<()> {
+    fn written(&mut self, written: Written) -> anyhow::Result<()> {
         self.instance.tick(since_boot());
-        // A member that cannot write its epochs down could repeat them after a restart.
-        result.context("cannot write the state file: is the disk full or read-only?")?;
-        if let Some((record, barrier)) = self.outside.writes.remove(&ticket) {
+        if let Some((record, barrier)) = self.outside.volume.finish(written)? {
             self.instance.written(record, barrier);
         }
         Ok(())
@@ -392,7 +416,7 @@ impl Daemon {
             peers: peers.collect(),
             uptime_ms: self.started.elapsed().as_millis() as u64,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            persist_us: self.outside.disk.usual().map(|took| took.as_micros() as u64),
+            persist_us: self.outside.volume.usual().map(|took| took.as_micros() as u64),
             faults: chaos::in_force(net),
         }
     }
@@ -415,7 +439,7 @@ impl Daemon {
                 tokio::select! {
                     () = &mut deadline => break,
                     event = self.outside.net.event() => self.network(event)?,
-                    written = self.outside.disk.written() => self.written(written)?,
+                    written = self.outside.volume.written() => self.written(written)?,
                 }
                 self.carry_out();
             }
@@ -435,6 +459,10 @@ impl Daemon {
 
 fn failed(code: FailCode, reason: String) -> Response {
     Response::Failed { reason, code }
+}
+
+fn life_of(Incarnation { counter, nonce }: Incarnation) -> algorithms::Incarnation {
+    algorithms::Incarnation { counter, nonce }
 }
 
 fn event_of(id: NodeId, now: Standing, cause: Cause) -> MemberEvent {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,6 +30,8 @@ pub(crate) struct Disk {
     jobs: mpsc::Sender<(Ticket, StateRecord)>,
     done: UnboundedReceiver<Written>,
     next: u64,
+    /// The state file.
+    path: PathBuf,
     /// How long the last writes took.
     times: VecDeque<Duration>,
 }
@@ -37,12 +40,17 @@ impl Disk {
     pub(crate) fn start(store: Store) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel();
         let (answers, done) = unbounded_channel();
+        let path = store.path();
         // Small on purpose: a small process dies faster, and its peers notice sooner.
         thread::Builder::new()
             .name("disk".into())
             .stack_size(128 << 10)
             .spawn(move || write_all(&store, &queue, &answers))?;
-        Ok(Disk { jobs, done, next: 0, times: VecDeque::new() })
+        Ok(Disk { jobs, done, next: 0, path, times: VecDeque::new() })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) fn write(&mut self, record: StateRecord) -> Ticket {

@@ -76,7 +76,9 @@ impl Store {
     /// point, the file holds the old record or the new one, whole. Blocks for the disk.
     pub fn write(&self, record: &StateRecord) -> io::Result<()> {
         let Some(bytes) = record::encode(record) else {
-            let message = format!("an inner record of {} bytes; at most {INNER_MAX} fit", record.inner.len());
+            let (inner, peers) = (record.inner.len(), record.seen.len());
+            let message =
+                format!("an inner record of {inner} bytes and {peers} peers; at most {INNER_MAX} and 256 fit");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         };
         let temporary = self.temporary();

@@ -59,7 +59,7 @@ pub(crate) fn go_on(
 /// The operator's word that nothing was ever granted stands for asking all the others.
 fn new_cluster(config: &Config, stored: Option<StateRecord>) -> StateRecord {
     let vote = Vote { epoch: Epoch(0), holder: None, longest_lease: config.settings.timing.lease };
-    let member = stored.map_or_else(Record::default, |stored| stored.member);
+    let (member, seen) = stored.map_or_else(Default::default, |stored| (stored.member, stored.seen));
     let member = Record { vote: Some(vote), ..member };
-    StateRecord { members: config.votes_digest(), safety: Safety::Quorum, member, inner: Vec::new() }
+    StateRecord { members: config.votes_digest(), safety: Safety::Quorum, member, inner: Vec::new(), seen }
 }

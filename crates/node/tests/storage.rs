@@ -1,5 +1,6 @@
 //! The state file survives what disks and operators do to it, or says plainly that it did not.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,6 +44,7 @@ fn record(ceiling: u64) -> StateRecord {
         safety: Safety::Quorum,
         member: Record { incarnation, ceiling: Epoch(ceiling), followed: Epoch(7), vote: Some(vote) },
         inner: vec![1, 2, 3],
+        seen: BTreeMap::from([(NodeId(2), incarnation)]),
     }
 }
 
@@ -149,7 +151,7 @@ fn a_failed_write_is_reported_and_keeps_the_old_record() {
     let (store, _) = Store::open(&dir.0).unwrap();
     store.write(&record(64)).unwrap();
     let too_long = StateRecord { inner: vec![0; INNER_MAX + 1], ..record(128) };
-    assert!(store.write(&too_long).unwrap_err().to_string().contains("1025 bytes; at most 1024"));
+    assert!(store.write(&too_long).unwrap_err().to_string().contains("1025 bytes and 1 peers; at most 1024"));
     fs::create_dir(dir.temporary()).unwrap();
     store.write(&record(128)).expect_err("the temporary file cannot be made");
     fs::remove_dir(dir.temporary()).unwrap();

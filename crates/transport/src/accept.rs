@@ -22,6 +22,7 @@ use crate::handshake::{
     AcceptorHello, Answer, Hello, HelloError, Identity, PeerId, Refusal, RefuseCode, Reply, Role, Transcript, Verdict,
 };
 use crate::loglimit::{LogLimit, Topic};
+use crate::seen::Seen;
 
 /// How long a refused dialler has to read why.
 const LINGER: Duration = Duration::from_millis(500);
@@ -37,13 +38,20 @@ pub(crate) struct Context {
     pub(crate) unauthenticated_max: usize,
     pub(crate) log_limit: LogLimit,
     pub(crate) faults: FaultMap,
+    pub(crate) seen: Seen,
 }
 
 /// What handshake tasks hand to the event loop.
 #[derive(Debug)]
 pub(crate) enum Arrival {
-    Dialled { peer: PeerId, attempt: u64, result: Result<Connected, DialError> },
+    Dialled {
+        peer: PeerId,
+        attempt: u64,
+        result: Result<Connected, DialError>,
+    },
     Accepted(Accepted),
+    /// Somebody who says it is this peer calls our run an old one.
+    Doubted(PeerId),
 }
 
 /// An authenticated connection that waits to be admitted.
@@ -108,7 +116,12 @@ async fn serve(stream: TcpStream, address: SocketAddr, context: Arc<Context>, ar
             }
         }
         Ok(Err(GreetError::Refused(refusal))) => part(channel, address, claimed, &refusal, &context).await,
-        Ok(Err(GreetError::RefusedByDialler(refusal))) => log_refusal(&context, address, claimed, &refusal),
+        Ok(Err(GreetError::RefusedByDialler(refusal))) => {
+            log_refusal(&context, address, claimed, &refusal);
+            if let (RefuseCode::Stale { .. }, Some(peer)) = (refusal.code, claimed) {
+                let _ = arrivals.send(Arrival::Doubted(peer)).await;
+            }
+        }
         Ok(Err(GreetError::Exchange(error))) => log_garbage(&context, address, &error.to_string()),
         Err(_) => log_garbage(&context, address, "handshake deadline passed"),
     }

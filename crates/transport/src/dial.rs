@@ -144,6 +144,12 @@ impl Dial {
             let _ = channel.send(&Reply::Refused(refusal.clone())).await;
             return Err(DialError::Refused(refusal));
         }
+        if let Err(refusal) = context.seen.check(me.id, self.peer, acceptor.incarnation) {
+            // It is the far side that is refused: here it counts as not reached.
+            let _ = channel.send(&Reply::Refused(refusal.clone())).await;
+            self.log_refusal(context, &refusal);
+            return Err(DialError::Unreachable(refusal.text));
+        }
         if me.id > self.peer && !stage.commit() {
             return Err(DialError::Cancelled);
         }

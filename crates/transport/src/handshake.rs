@@ -63,6 +63,9 @@ pub enum RefuseCode {
     Busy,
     /// The pair has a connection already, or is about to: the normal end of two members dialling each other at once.
     AlreadyConnected,
+    /// A later run of that peer was connected before, or another one with the same counter: its volume was rolled back
+    /// or copied. `seen` is the counter of the run that was.
+    Stale { seen: u64 },
 }
 
 /// A refusal as it travels and as it is logged.

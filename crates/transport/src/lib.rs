@@ -27,6 +27,7 @@ mod net;
 mod peer;
 mod ready;
 mod secret;
+mod seen;
 mod settings;
 
 pub use chaos::Faults;

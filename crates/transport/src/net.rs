@@ -27,6 +27,7 @@ use crate::link::{Link, Owner};
 use crate::loglimit::LogLimit;
 use crate::peer::{Backoff, Peer};
 use crate::ready::ReadySet;
+use crate::seen::Seen;
 use crate::settings::Settings;
 
 pub use crate::peer::Counters;
@@ -259,6 +260,7 @@ fn context(settings: &Settings) -> Context {
         unauthenticated_max: settings.unauthenticated_max,
         log_limit: LogLimit::default(),
         faults: FaultMap::default(),
+        seen: Seen::new(&settings.seen),
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Settings {
     pub secret: Option<Secret>,
     /// Who may connect, and where each is dialled (`host:port`, resolved anew at every dial).
     pub peers: Vec<(PeerId, String)>,
+    /// The latest run of each peer that this one has ever been connected to: an earlier one is refused.
+    pub seen: Vec<(PeerId, Incarnation)>,
     /// A connection that has not authenticated by then is closed.
     pub handshake_deadline: Duration,
     /// Name resolution and TCP connect together.
@@ -47,6 +49,7 @@ impl Settings {
             facts: Facts::new(),
             secret: None,
             peers,
+            seen: Vec::new(),
             handshake_deadline: Duration::from_secs(5),
             dial_timeout: Duration::from_secs(1),
             backoff_min: Duration::from_millis(20),

@@ -114,3 +114,56 @@ async fn clients_prove_themselves_like_peers() {
         }
     }
 }
+
+/// Member 2 comes back as an earlier run than the one member 1 remembers.
+fn remembers(settings: &mut Settings) {
+    if settings.id == 1 {
+        settings.seen = vec![(2, incarnation(5))];
+    } else {
+        settings.incarnation = incarnation(4);
+    }
+}
+
+fn is_stale(event: &Event) -> bool {
+    let named = |text: &str| text.contains(&incarnation(5).to_string()) && text.contains(&incarnation(4).to_string());
+    matches!(event, Event::Refused { peer: 1, code: RefuseCode::Stale { seen: 5 }, text } if named(text))
+}
+
+#[tokio::test]
+async fn an_earlier_run_of_a_peer_is_refused_when_it_dials() {
+    let [mut one, mut two] = members_with::<2>(remembers);
+    two.want(&[1]);
+    let (who, event) = next(&mut [&mut one, &mut two]).await;
+    assert!(who == 1 && is_stale(&event), "{event:?}");
+}
+
+/// Its own dial tells it so with proof, though it did not mean to dial.
+#[tokio::test]
+async fn an_earlier_run_of_a_peer_that_is_dialled_is_refused_and_learns_of_it() {
+    let [mut one, mut two] = members_with::<2>(remembers);
+    one.want(&[2]);
+    let told = |who: usize, event: &Event| {
+        assert!(!matches!(event, Event::Up { .. } | Event::Refused { peer: 2, .. }), "{event:?}");
+        who == 1 && is_stale(event)
+    };
+    common::until(&mut [&mut one, &mut two], told).await;
+    assert!(!one.is_connected(2) && !two.is_connected(1));
+}
+
+#[tokio::test]
+async fn a_run_that_was_connected_is_remembered_when_it_is_gone() {
+    let (own, address) = listener();
+    let [mut one, _] = members_with::<2>(|settings| settings.peers[1].1.clone_from(&address));
+    let run = |counter: u64, listener| {
+        let mut settings = settings(2, &[one.local_addr().to_string(), address.clone()]);
+        settings.incarnation = incarnation(counter);
+        Net::start(settings, listener).unwrap()
+    };
+    let mut late = run(3, own.try_clone().unwrap());
+    let mut early = run(2, own);
+    common::connect(&mut late, 2, &mut one, 1).await;
+    drop(late);
+    early.want(&[1]);
+    let (_, event) = common::until(&mut [&mut one, &mut early], |who, _| who == 1).await;
+    assert!(matches!(event, Event::Refused { code: RefuseCode::Stale { seen: 3 }, .. }), "{event:?}");
+}

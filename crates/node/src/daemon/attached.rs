@@ -107,7 +107,7 @@ impl Daemon {
                 biased;
                 () = tokio::time::sleep(wake.saturating_sub(since_boot())) => {}
                 event = self.outside.net.event() => self.network(event)?,
-                written = self.outside.disk.written() => self.written(written)?,
+                written = self.outside.volume.written() => self.written(written)?,
             }
             self.carry_out();
         }

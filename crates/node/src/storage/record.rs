@@ -6,6 +6,7 @@
 //! Integers are little-endian. Every version keeps this frame, so that a damaged file and one of a newer version can
 //! be told apart; the fields between may change with the version.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use member::reign::{Holder, Vote};
 
 /// The most bytes a machine's own record may have.
 pub const INNER_MAX: usize = 1024;
+/// The most peers whose latest incarnation is kept: the limit of the config.
+const SEEN_MAX: usize = 256;
 
 /// The format this code writes, and the newest it reads.
 pub(super) const VERSION: u16 = 1;
@@ -35,6 +38,8 @@ pub struct StateRecord {
     pub member: Record,
     /// The own record of an algorithm that keeps one; empty if there is none. At most [`INNER_MAX`] bytes.
     pub inner: Vec<u8>,
+    /// The latest run of every peer this member was ever connected to: an earlier one has forgotten its promises.
+    pub seen: BTreeMap<NodeId, Incarnation>,
 }
 
 /// Why bytes are not a record.
@@ -68,9 +73,9 @@ pub(super) enum Unreadable {
     Newer { version: u16 },
 }
 
-/// `None` if the inner record is too long.
+/// `None` if the inner record is too long, or more peers were seen than a cluster has.
 pub(super) fn encode(record: &StateRecord) -> Option<Vec<u8>> {
-    if record.inner.len() > INNER_MAX {
+    if record.inner.len() > INNER_MAX || record.seen.len() > SEEN_MAX {
         return None;
     }
     let mut bytes = Vec::with_capacity(128 + record.inner.len());
@@ -86,6 +91,11 @@ pub(super) fn encode(record: &StateRecord) -> Option<Vec<u8>> {
     put_vote(&mut bytes, vote);
     bytes.extend((record.inner.len() as u16).to_le_bytes());
     bytes.extend(&record.inner);
+    bytes.extend((record.seen.len() as u16).to_le_bytes());
+    for (peer, &incarnation) in &record.seen {
+        bytes.extend(peer.0.to_le_bytes());
+        put_incarnation(&mut bytes, incarnation);
+    }
     let length = (bytes.len() + CRC_BYTES) as u32;
     bytes[HEAD_BYTES - 4..HEAD_BYTES].copy_from_slice(&length.to_le_bytes());
     bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
@@ -156,7 +166,16 @@ impl Fields<'_> {
         let inner_length = usize::from(self.u16()?);
         let (inner, rest) = self.0.split_at_checked(inner_length).filter(|_| inner_length <= INNER_MAX)?;
         self.0 = rest;
-        Some(StateRecord { members, safety, member, inner: inner.to_vec() })
+        let inner = inner.to_vec();
+        Some(StateRecord { members, safety, member, inner, seen: self.seen()? })
+    }
+
+    fn seen(&mut self) -> Option<BTreeMap<NodeId, Incarnation>> {
+        let length = usize::from(self.u16()?);
+        let seen = (0..length)
+            .map(|_| Some((NodeId(self.u32()?), self.incarnation()?)))
+            .collect::<Option<BTreeMap<_, _>>>()?;
+        (length <= SEEN_MAX && seen.len() == length).then_some(seen)
     }
 
     /// The outer `None`: no vote was ever written like that.
@@ -210,21 +229,28 @@ mod tests {
             safety: Safety::Quorum,
             member: Record { incarnation, ceiling: Epoch(128), followed: Epoch(78), vote: Some(vote) },
             inner: (0..=255).collect(),
+            seen: BTreeMap::from([(NodeId(2), Incarnation { counter: 9, nonce: 0xabcd }), (NodeId(5), incarnation)]),
         }
     }
 
     fn empty() -> StateRecord {
-        StateRecord { members: 0, safety: Safety::Classic, member: Record::default(), inner: Vec::new() }
+        let (member, inner, seen) = (Record::default(), Vec::new(), BTreeMap::new());
+        StateRecord { members: 0, safety: Safety::Classic, member, inner, seen }
     }
 
     #[test]
     fn every_record_comes_back_as_it_was_written() {
         let mut holderless = full();
         holderless.member.vote = holderless.member.vote.map(|vote| Vote { holder: None, ..vote });
-        for record in [empty(), full(), holderless, StateRecord { inner: vec![7; INNER_MAX], ..full() }] {
+        let everybody =
+            |peers| (0..peers).map(|id| (NodeId(id), Incarnation { counter: 1, nonce: u64::from(id) })).collect();
+        let largest = StateRecord { inner: vec![7; INNER_MAX], seen: everybody(256), ..full() };
+        assert!((encode(&largest).unwrap().len() as u64) < FILE_BYTES_MAX);
+        for record in [empty(), full(), holderless, largest] {
             assert_eq!(decode(&encode(&record).unwrap()), Ok(record));
         }
         assert_eq!(encode(&StateRecord { inner: vec![7; INNER_MAX + 1], ..full() }), None);
+        assert_eq!(encode(&StateRecord { seen: everybody(257), ..full() }), None);
     }
 
     #[test]

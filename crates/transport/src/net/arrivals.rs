@@ -27,6 +27,7 @@ impl Net {
             match self.arrivals.poll_recv(cx) {
                 Poll::Ready(Some(Arrival::Dialled { peer, attempt, result })) => self.dialled(peer, attempt, result),
                 Poll::Ready(Some(Arrival::Accepted(accepted))) => self.accepted(accepted),
+                Poll::Ready(Some(Arrival::Doubted(peer))) => self.doubted(peer),
                 Poll::Ready(None) | Poll::Pending => return,
             }
         }
@@ -91,6 +92,14 @@ impl Net {
         self.redial(id);
     }
 
+    /// What a dialler says before it has proved who it is may be anybody's word. Our own dial gets the peer's, once, also
+    /// if the peer is not wanted.
+    fn doubted(&mut self, id: PeerId) {
+        if self.peers.get(&id).is_some_and(|peer| peer.link.is_none() && peer.dial.is_none()) {
+            self.dial_now(id);
+        }
+    }
+
     fn accepted(&mut self, accepted: Accepted) {
         match accepted.guest {
             Guest::Client => self.accepted_client(accepted),
@@ -147,6 +156,11 @@ impl Net {
             Owner::Peer { incarnation, floor, .. } => Some(Standing { incarnation, floor, address: link.address }),
             Owner::Client => None,
         });
+        if standing.is_none()
+            && let Err(refusal) = self.context.seen.check(self.settings.id, claim.id, claim.incarnation)
+        {
+            return Admission::Refuse(refusal);
+        }
         let dial = self.peers.get(&claim.id).and_then(|peer| peer.dial.as_ref());
         admit(self.settings.id, claim, standing.as_ref(), || dial.is_none_or(|dial| dial.stage.cancel()))
     }
@@ -172,6 +186,7 @@ impl Net {
                     peer.counters.connections += 1;
                     peer.backoff.reset();
                 }
+                self.context.seen.note(id, incarnation);
                 self.events.push(Event::Up { peer: id, incarnation });
             }
         }

@@ -1,0 +1,50 @@
+//! Data directories of real members: read, copied, put back.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use ctl::cluster::{Cluster, Scratch};
+use node::storage::{StateRecord, Store};
+use tokio::process::Command;
+
+use super::support::{PATIENCE, node_binary};
+
+/// What is on the disk of a member, running or not. Read from a copy: the directory itself is locked while it runs, and
+/// a record is replaced as a whole.
+pub(crate) fn record(data: &Path) -> Option<StateRecord> {
+    let copy = Scratch::new("record").unwrap();
+    fs::copy(data.join("state"), copy.path().join("state")).ok()?;
+    Store::open(copy.path()).unwrap_or_else(|error| panic!("{error}")).1
+}
+
+/// Copies the record, as a backup would.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    fs::copy(from.join("state"), to.join("state")).unwrap();
+}
+
+/// Looks again and again: a file has no event to wait for.
+pub(crate) async fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let looking = async {
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("not in time: {what}"))
+}
+
+/// A member of the cluster, below `wrapper` if there is one, until it ends by itself.
+pub(crate) async fn run(wrapper: &[String], cluster: &Cluster, config: &Path, id: u32, data: &Path) -> Output {
+    let line = [wrapper, &[node_binary().display().to_string()]].concat();
+    let mut command = Command::new(&line[0]);
+    command.args(&line[1..]).arg("--config").arg(config).arg("--id").arg(id.to_string()).arg("--data-dir").arg(data);
+    command.env("CONCLAVE_DIE_WITH_PARENT", "1").current_dir(cluster.directory()).process_group(0).kill_on_drop(true);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let running = command.spawn().unwrap().wait_with_output();
+    tokio::time::timeout(PATIENCE, running).await.expect("the member ends by itself").unwrap()
+}

@@ -1,0 +1,190 @@
+//! The record on disk, as the event loop sees it: the member's own and what it has seen of its peers.
+//!
+//! A run of this member is on disk before any peer hears of it, so no two runs of one volume are ever the same to the
+//! others. They refuse a run that is not later than one they have seen: its volume was rolled back or copied.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use algorithms::{Incarnation, NodeId, Safety};
+use anyhow::{Context as _, anyhow, bail};
+use member::{Event, Record};
+
+use super::Daemon;
+use crate::clock::since_boot;
+use crate::config::Config;
+use crate::disk::{Disk, Ticket, Written};
+use crate::host::{Instance, World};
+use crate::storage::StateRecord;
+
+/// A peer's new run is written down this much later, unless something else is written before: by then whatever its
+/// return set off is over, and no grant waits behind this write.
+const REMEMBER_AFTER: Duration = Duration::from_secs(1);
+/// More starts than any member has in its life.
+const COUNTER_MAX: u64 = 1 << 40;
+
+pub(super) struct Volume {
+    disk: Disk,
+    /// What votes on disk are given under.
+    members: u64,
+    safety: Safety,
+    /// The member's newest record, written or about to be.
+    latest: Record,
+    seen: BTreeMap<NodeId, Incarnation>,
+    /// When `seen` is to be written, since boot.
+    remember_at: Option<Duration>,
+    /// Writes under way for the member, and whether it waits for them.
+    writes: BTreeMap<Ticket, (Record, bool)>,
+    /// The disk told of no peer when this process began.
+    met_nobody: bool,
+}
+
+impl Volume {
+    /// Writes the first record of this run, before there is a network that could tell of it.
+    pub(super) async fn begin(
+        mut disk: Disk,
+        config: &Config,
+        stored: Option<StateRecord>,
+        instance: &mut dyn Instance,
+    ) -> anyhow::Result<Self> {
+        let mut seen = stored.map(|record| record.seen).unwrap_or_default();
+        let met_nobody = seen.is_empty();
+        seen.retain(|&peer, _| config.peer(peer).is_some());
+        let mut first = FirstWrite(None);
+        instance.carry_out(since_boot(), &mut first);
+        let latest = first.0.ok_or_else(|| anyhow!("a member begins with its record"))?;
+        let (members, safety) = (config.votes_digest(), config.settings.safety);
+        let record = StateRecord { members, safety, member: latest, inner: Vec::new(), seen: seen.clone() };
+        let ticket = disk.write(record);
+        loop {
+            let written = disk.written().await;
+            written.result.with_context(|| cannot_write(disk.path()))?;
+            if written.ticket == ticket {
+                break;
+            }
+        }
+        instance.written(latest, true);
+        let writes = BTreeMap::new();
+        Ok(Volume { disk, members, safety, latest, seen, remember_at: None, writes, met_nobody })
+    }
+
+    pub(super) fn write(&mut self, record: Record, barrier: bool) {
+        self.latest = record;
+        let ticket = self.write_latest();
+        self.writes.insert(ticket, (record, barrier));
+    }
+
+    /// A peer is connected. What is new about it is written in the background.
+    pub(super) fn met(&mut self, peer: NodeId, run: Incarnation) {
+        // The first one makes a past of an empty disk.
+        let patience = if self.seen.is_empty() { Duration::ZERO } else { REMEMBER_AFTER };
+        if self.seen.insert(peer, run) != Some(run) {
+            self.remember_at.get_or_insert_with(|| since_boot() + patience);
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.remember_at
+    }
+
+    pub(super) fn remember_when_due(&mut self, now: Duration) {
+        if self.remember_at.is_some_and(|due| due <= now) {
+            self.write_latest();
+        }
+    }
+
+    /// The next finished write. Cancel-safe.
+    pub(super) async fn written(&mut self) -> Written {
+        self.disk.written().await
+    }
+
+    /// What the member is to be told of a finished write.
+    pub(super) fn finish(&mut self, Written { ticket, result, .. }: Written) -> anyhow::Result<Option<(Record, bool)>> {
+        // A member that cannot write its epochs down could repeat them after a restart.
+        result.with_context(|| cannot_write(self.disk.path()))?;
+        Ok(self.writes.remove(&ticket))
+    }
+
+    pub(super) fn usual(&self) -> Option<Duration> {
+        self.disk.usual()
+    }
+
+    pub(super) fn seen(&self) -> Vec<(u32, transport::Incarnation)> {
+        let entry = |(peer, run): (&NodeId, &Incarnation)| {
+            (peer.0, transport::Incarnation { counter: run.counter, nonce: run.nonce })
+        };
+        self.seen.iter().map(entry).collect()
+    }
+
+    /// A member with an empty disk begins to count anew, and cannot know how far it had come. It has no promise to
+    /// forget, so it may go on above what the others have seen.
+    fn has_no_past(&self) -> bool {
+        match self.safety {
+            Safety::Quorum => self.latest.vote.is_none(),
+            Safety::Classic => self.met_nobody,
+        }
+    }
+
+    /// What the next run begins with, so that it is later than the one with this counter.
+    pub(super) fn above(self, counter: u64) -> (Disk, StateRecord) {
+        let incarnation =
+            Incarnation { counter: counter.max(self.latest.incarnation.counter), ..self.latest.incarnation };
+        let member = Record { incarnation, ..self.latest };
+        // Still without a peer, if it was: a third one may have seen a later run.
+        let seen = if self.met_nobody { BTreeMap::new() } else { self.seen };
+        (self.disk, StateRecord { members: self.members, safety: self.safety, member, inner: Vec::new(), seen })
+    }
+
+    fn write_latest(&mut self) -> Ticket {
+        self.remember_at = None;
+        let (members, safety, member) = (self.members, self.safety, self.latest);
+        self.disk.write(StateRecord { members, safety, member, inner: Vec::new(), seen: self.seen.clone() })
+    }
+}
+
+impl Daemon {
+    /// A peer has seen a later run of this member, or a twin of this one.
+    pub(super) fn stale(&mut self, peer: u32, seen: u64, text: &str) -> anyhow::Result<()> {
+        if self.outside.volume.has_no_past() && seen < COUNTER_MAX {
+            tracing::warn!(peer, text, "this disk has no past, but the member had one: starting over above it");
+            self.outdone = Some(seen);
+            return Ok(());
+        }
+        let state = self.outside.volume.disk.path();
+        bail!(
+            "member {peer} refuses this process: {text}. This member may have made promises that {} does not know of. \
+             Restore the newer volume (or, if another process runs with it, leave it at that one); or empty the data \
+             directory {} and start again: this member then learns from the others",
+            state.display(),
+            directory(state).display()
+        )
+    }
+}
+
+/// What to do about a disk that fails. Nothing was promised that is not on it.
+fn cannot_write(state: &Path) -> String {
+    format!(
+        "cannot write the state file {}, and a member that cannot keep its word gives none: it ends, and the others go \
+         on. Is the disk full, read-only or broken? Make room or mend it and start again; if it is lost, start with an \
+         empty data directory instead of {}: this member then learns from the others",
+        state.display(),
+        directory(state).display()
+    )
+}
+
+fn directory(state: &Path) -> PathBuf {
+    state.parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// Takes the record a member begins with; everything else waits behind it.
+struct FirstWrite(Option<Record>);
+
+impl World for FirstWrite {
+    fn write(&mut self, record: Record, _: bool) {
+        self.0 = Some(record);
+    }
+    fn send(&mut self, _: NodeId, _: &[u8]) {}
+    fn announce(&mut self, _: Event) {}
+    fn leased(&mut self, _: Option<Duration>) {}
+}
