@@ -4,29 +4,31 @@
 //! carried out in order; the sockets are flushed. Nobody else touches any of it, so there are no locks.
 
 mod attached;
+mod outside;
 mod volume;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use algorithms::{NodeId, Safety};
 use anyhow::{Context as _, anyhow, bail};
-use client::{FailCode, LedgerKind, MemberEvent, MemberStatus, PeerStatus, Request, Response};
-use member::{Cause, Command, Event, NodeSet, Record, Role, Standing};
+use client::{FailCode, MemberStatus, PeerStatus, Request, Response};
+use member::{Cause, Command, NodeSet, Role, Standing};
 use tokio::signal::unix::{SignalKind, signal};
 use transport::{ClientId, DownReason, Event as NetEvent, Incarnation, Net, RefuseCode, Secret, codec};
 
 use self::attached::Attached;
+use self::outside::{Outside, event_of};
 use self::volume::Volume;
 use crate::chaos;
 use crate::clock::since_boot;
 use crate::config::Config;
 use crate::disk::{Disk, Written};
 use crate::face::Face;
-use crate::hooks::{Change, Hooks};
-use crate::host::{self, Instance, Setup, World};
+use crate::hooks::Hooks;
+use crate::host::{self, Instance, Setup};
 use crate::ledger::Ledger;
 use crate::notify::Notify;
 use crate::storage::{StateRecord, Store};
@@ -87,115 +89,6 @@ struct Daemon {
     /// The counter of a later run of this member that a peer has seen.
     outdone: Option<u64>,
     links: NodeSet,
-}
-
-/// What the member's effects reach.
-struct Outside {
-    net: Net,
-    volume: Volume,
-    ledger: Ledger<ClientId>,
-    safety: Safety,
-    face: Face,
-    id: NodeId,
-    watchers: BTreeSet<ClientId>,
-    last_heard: BTreeMap<NodeId, Instant>,
-    notify: Notify,
-    hooks: Option<Hooks>,
-    /// Transitions that people have not been told of.
-    untold: Vec<(Option<Standing>, Standing, Cause)>,
-    /// The member is asked to hand over: whoever acts on its leadership must stop first.
-    stop_children: bool,
-    /// Attached, and to be told so once a majority of the voters knows.
-    attaching: Vec<ClientId>,
-}
-
-impl World for Outside {
-    fn send(&mut self, to: NodeId, payload: &[u8]) {
-        self.net.send(to.0, payload);
-    }
-
-    fn write(&mut self, record: Record, barrier: bool) {
-        self.volume.write(record, barrier);
-    }
-
-    fn announce(&mut self, event: Event) {
-        match event {
-            Event::Suspects(peer) => {
-                tracing::warn!(peer = peer.0, "silent for too long: suspected, connection closed");
-                self.net.close(peer.0);
-            }
-            Event::Became { now, cause } => self.became(now, cause),
-            Event::Granted { epoch, holder } => {
-                self.tell_people();
-                self.ledger.append(LedgerKind::Granted { epoch: epoch.0, holder: holder.id.0 });
-            }
-            Event::PromiseEnded { epoch, holder } => {
-                self.tell_people();
-                self.ledger.append(LedgerKind::PromiseEnded { epoch: epoch.0, holder: holder.id.0 });
-            }
-            Event::StopChildren => self.stop_children = true,
-            Event::Lease(_) => {}
-        }
-    }
-
-    fn leased(&mut self, until: Option<Duration>) {
-        self.face.leased(until);
-        for client in std::mem::take(&mut self.attaching) {
-            self.reply(client, &Response::Done);
-        }
-    }
-}
-
-impl Outside {
-    /// One event per watcher; people, who wake other threads, are told when the sockets are flushed.
-    fn became(&mut self, now: Standing, cause: Cause) {
-        let old = self.face.became(now);
-        self.untold.push((old, now, cause));
-        let event = event_of(self.id, now, cause);
-        for watcher in self.watchers.clone() {
-            self.reply(watcher, &Response::Event(event.clone()));
-        }
-    }
-
-    /// One line, one entry and one run of the hook per transition.
-    fn tell_people(&mut self) {
-        for (old, now, cause) in std::mem::take(&mut self.untold) {
-            self.tell(old, now, cause);
-        }
-    }
-
-    fn tell(&mut self, old: Option<Standing>, now: Standing, cause: Cause) {
-        self.ledger.became(old, now, cause);
-        let name = |standing: Option<Standing>| standing.map_or("none", |s| s.role.name());
-        let leader = now.leader.map(|leader| leader.0);
-        tracing::info!(
-            old = name(old),
-            new = now.role.name(),
-            leader,
-            epoch = now.epoch.0,
-            cause = cause.name(),
-            "transition"
-        );
-        self.notify.say(&format!("STATUS={} in epoch {}", now.role.name(), now.epoch));
-        self.run_hooks(old, now.role.name(), now);
-    }
-
-    fn run_hooks(&self, old: Option<Standing>, new_role: &'static str, now: Standing) {
-        let old_role = old.map_or("none", |old| old.role.name());
-        let same = old_role == new_role && old.and_then(|old| old.leader) == now.leader;
-        if let Some(hooks) = self.hooks.as_ref().filter(|_| !same) {
-            hooks.changed(Change { id: self.id, old_role, new_role, leader: now.leader, epoch: now.epoch });
-        }
-    }
-
-    fn reply(&mut self, client: ClientId, response: &Response) {
-        match codec::to_vec(response) {
-            Ok(bytes) => {
-                self.net.reply(client, &bytes);
-            }
-            Err(error) => tracing::error!(%error, "a reply of ours cannot be encoded"),
-        }
-    }
 }
 
 impl Daemon {
@@ -463,16 +356,4 @@ fn failed(code: FailCode, reason: String) -> Response {
 
 fn life_of(Incarnation { counter, nonce }: Incarnation) -> algorithms::Incarnation {
     algorithms::Incarnation { counter, nonce }
-}
-
-fn event_of(id: NodeId, now: Standing, cause: Cause) -> MemberEvent {
-    let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    MemberEvent {
-        id: id.0,
-        at_ms: at.as_millis() as u64,
-        role: now.role.name().to_owned(),
-        leader: now.leader.map(|leader| leader.0),
-        epoch: now.epoch.0,
-        cause: cause.name().to_owned(),
-    }
 }
