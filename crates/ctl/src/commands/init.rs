@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     wins: WinsArg,
     /// Who may lead: whoever is elected, or only with the lease of a majority
-    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = ["classic", "quorum"])]
+    #[arg(long, value_name = "SAFETY", default_value = "quorum", value_parser = ["classic", "quorum"])]
     safety: String,
     /// Where the two files go
     #[arg(long, value_name = "DIR", default_value = ".")]
