@@ -122,10 +122,11 @@ async fn ledger(live: &Live, id: u32) -> Vec<LedgerEntry> {
     live.client(id).await.history().await.unwrap().entries
 }
 
-/// Notes who has an epoch; there is never a second one.
-fn granted(holders: &mut BTreeMap<u64, u32>, epoch: u64, holder: u32, said_by: &str) {
-    let first = *holders.entry(epoch).or_insert(holder);
-    assert_eq!(first, holder, "{said_by}: epoch {epoch} was granted to {first} and to {holder}");
+/// Notes whom a voter granted an epoch to, or who led in it; there is never a second one.
+fn note<K: Ord + std::fmt::Debug>(holders: &mut BTreeMap<K, u32>, key: K, holder: u32, what: &str) {
+    let what = format!("{what}: {key:?}");
+    let first = *holders.entry(key).or_insert(holder);
+    assert_eq!(first, holder, "{what} went to two");
 }
 
 #[tokio::test]
@@ -136,14 +137,14 @@ async fn a_kill_at_any_step_of_a_write_leaves_the_old_record_or_the_new_one() {
     let writes: u64 = std::env::var("CONCLAVE_DISK_WRITES").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
     let mut live = Live::start(&three());
     live.agreement_on(3, ALL).await;
-    let mut holders = BTreeMap::new();
+    let (mut grants, mut leaders) = (BTreeMap::new(), BTreeMap::new());
     // The one only grants; the other is the best, comes back to lead, and grants to itself first.
-    for (victim, writes) in [(1, writes), (3, writes + 1)] {
+    for (victim, writes) in [(1, 1..=writes), (3, 3..=writes + 1)] {
         let mut killed_in_a_grant = false;
         live.kill(victim).await;
         let data = live.cluster.data_directory(victim);
         for (write, (step, &(call, directory))) in
-            (1..=writes).flat_map(|write| STEPS.iter().enumerate().map(move |step| (write, step)))
+            writes.clone().flat_map(|write| STEPS.iter().enumerate().map(move |step| (write, step)))
         {
             let what = format!(
                 "member {victim}, write {write}, {call} of the {}",
@@ -161,16 +162,18 @@ async fn a_kill_at_any_step_of_a_write_leaves_the_old_record_or_the_new_one() {
             assert!(new.epoch >= old.epoch, "{what}: {} after {}", new.epoch, old.epoch);
             killed_in_a_grant |= new.epoch > old.epoch;
             if let Some(holder) = new.holder {
-                granted(&mut holders, new.epoch.0, holder.id.0, &what);
+                note(&mut grants, (victim, new.epoch.0), holder.id.0, &what);
             }
         }
-        assert!(killed_in_a_grant || writes < 3, "member {victim} was never killed with a grant just written");
+        assert!(killed_in_a_grant || *writes.end() < 3, "member {victim} was never killed with a grant just written");
         come_back(&mut live, victim).await;
     }
     for &id in ALL {
         for entry in ledger(&live, id).await {
-            if let LedgerKind::Granted { epoch, holder } = entry.kind {
-                granted(&mut holders, epoch, holder, &format!("the ledger of {id}"));
+            match entry.kind {
+                LedgerKind::Granted { epoch, holder } => note(&mut grants, (id, epoch), holder, "a ledger"),
+                LedgerKind::Became { new, epoch, .. } if new == "leader" => note(&mut leaders, epoch, id, "a reign"),
+                _ => {}
             }
         }
         assert!(!live.cluster.log_tail(id, usize::MAX).contains("Stale"), "an honest restart was refused");
