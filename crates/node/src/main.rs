@@ -11,7 +11,8 @@ use node::{daemon, log};
 
 /// One member of a Conclave cluster.
 ///
-/// Exit codes: 0 left in order, 1 failed (damaged state, port in use, duplicate id), 2 bad config.
+/// Exit codes: 0 left in order, 1 failed (damaged state, failing disk, port in use, duplicate id,
+/// rolled-back volume), 2 bad config.
 #[derive(Parser, Debug)]
 #[command(version, about)]
 struct Args {

@@ -1,5 +1,8 @@
 //! Data directories of real members: read, copied, put back.
 
+// Every test binary uses its part.
+#![allow(dead_code)]
+
 use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
