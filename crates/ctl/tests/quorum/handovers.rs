@@ -10,7 +10,7 @@ use super::support::{Live, PATIENCE, stderr, stdout};
 use super::{ALL, done, plan, refused, runs, turn};
 
 /// A busy machine or a slow write is no reason for an election here: the handover itself is looked at.
-fn patient(plan: &Plan) -> Live {
+pub(crate) fn patient(plan: &Plan) -> Live {
     let timing = "[timing]\nlease = \"2s\"\nsuspect_after = \"1s\"\n";
     Live::start_with(plan, Scratch::new("live").unwrap(), timing)
 }
