@@ -34,13 +34,17 @@ fn seeds(default: u64) -> u64 {
 #[test]
 fn every_row_keeps_its_promises_under_classic_safety() {
     let options = FaultOptions::default();
-    catalog::ROWS.iter().for_each(|row| keeps_its_promises(row, &options, seeds(300)));
+    for row in catalog::ROWS {
+        keeps_its_promises(row, &options, seeds(300));
+    }
 }
 
 #[test]
 fn every_row_keeps_its_promises_under_quorum_safety() {
     let options = FaultOptions { safety: Safety::Quorum, ..FaultOptions::default() };
-    catalog::ROWS.iter().for_each(|row| keeps_its_promises(row, &options, seeds(1000)));
+    for row in catalog::ROWS {
+        keeps_its_promises(row, &options, seeds(1000));
+    }
 }
 
 #[test]
