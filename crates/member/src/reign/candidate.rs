@@ -2,7 +2,7 @@
 
 use algorithms::{Ctx, Epoch, NodeId, Outbox, Span};
 
-use super::{Bid, Check, Clock, Holder, Msg, Reign, Released, is_majority};
+use super::{Bid, Check, Clock, Holder, Msg, Reign, Released, is_hopeless, is_majority};
 use crate::types::NodeSet;
 
 impl Reign {
@@ -10,7 +10,7 @@ impl Reign {
     pub(super) fn ask(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         // A successor is on its way until the next retry.
         let busy = self.lead.is_some() || self.bid.is_some() || self.check.is_some() || self.target.is_some();
-        if !self.wants || busy || !self.electable(ctx) {
+        if !self.wants || busy || self.resting || !self.electable(ctx) {
             return;
         }
         if self.would_grant(self.me, None) {
@@ -82,13 +82,17 @@ impl Reign {
     /// To every voter that has not answered.
     pub(super) fn send_bid(&self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         let Some(bid) = self.bid else { return };
-        let Bid { epoch, k, after, .. } = bid;
-        let message = Msg::Bid { epoch, k, holder: self.me, after, bare: !self.attached };
+        let message = self.bid_message(bid);
         for (at, peer) in ctx.view.members().iter().enumerate() {
             if ctx.settings.votes(peer.id) && !bid.acks.contains(at) {
                 out.send(peer.id, message);
             }
         }
+    }
+
+    fn bid_message(&self, bid: Bid) -> Msg {
+        let Bid { epoch, k, after, .. } = bid;
+        Msg::Bid { epoch, k, holder: self.me, after, bare: !self.attached }
     }
 
     pub(super) fn ack(&mut self, ctx: &Ctx<'_>, from: usize, epoch: Epoch, k: u64, out: &mut impl Outbox<Self>) {
@@ -111,18 +115,19 @@ impl Reign {
         self.outvoted |= self.lead.is_some_and(|lead| epoch >= lead);
         let Some(bid) = self.bid.as_mut().filter(|bid| bid.k == k) else { return };
         bid.refusals.insert(from);
-        if is_majority(ctx, &bid.refusals) && self.lead.is_none() {
+        let refusals = bid.refusals;
+        if is_hopeless(ctx, &refusals) && self.lead.is_none() {
             self.abandon(ctx, out);
-            Self::retry_later(ctx, out);
         }
     }
 
-    /// Frees whoever granted it, so that two candidates do not lock each other out for a lease.
+    /// Frees whoever granted it, so that two candidates do not lock each other out for a lease; and asks again a little
+    /// later, so that they do not go on in step.
     fn abandon(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if self.bid.is_some() {
-            self.forget_bid(out);
-            self.let_all_go(ctx, out);
-        }
+        self.forget_bid(out);
+        self.resting = true;
+        self.let_all_go(ctx, out);
+        Self::retry_later(ctx, out);
     }
 
     pub(super) fn let_all_go(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
@@ -145,8 +150,11 @@ impl Reign {
             return;
         }
         self.check = None;
+        self.resting = false;
         if self.lead.is_none() {
-            self.abandon(ctx, out);
+            if self.bid.is_some() {
+                return self.abandon(ctx, out);
+            }
             // A successor that did not make it: stand again, above. What was let go is never resumed.
             self.wants |= self.target.take().is_some();
         }
@@ -161,6 +169,10 @@ impl Reign {
         match (self.check, self.bid) {
             (Some(_), _) if peer == ctx.me.id => {}
             (Some(check), _) => out.send(peer, Msg::PreAsk { k: self.k, holder: self.me, after: check.after }),
+            // The lease counts from the first sending, so saying it again is safe; a freed voter may grant it now.
+            (None, Some(bid)) if peer != ctx.me.id && self.lead.is_none() => {
+                out.send(peer, self.bid_message(bid));
+            }
             (None, Some(_)) => {}
             (None, None) => self.ask(ctx, out),
         }

@@ -49,6 +49,8 @@ pub struct Reign {
     seen: Epoch,
     /// The election chose this member.
     wants: bool,
+    /// Has just given up a bid: two candidates that asked again at once would go on in step for ever.
+    resting: bool,
     lead: Option<Epoch>,
     /// A voter has this epoch on record for another, or for nobody: only a later one gets its promise.
     outvoted: bool,
@@ -115,6 +117,7 @@ impl Protocol for Reign {
             refused: NodeSet::default(),
             seen: Epoch(0),
             wants: false,
+            resting: false,
             lead: None,
             outvoted: false,
             slot: Slot::A,
@@ -261,6 +264,12 @@ impl Reign {
 
 fn voters<'a>(ctx: &'a Ctx<'_>) -> impl Iterator<Item = NodeId> + 'a {
     ctx.view.members().iter().map(|uid| uid.id).filter(|&id| ctx.settings.votes(id))
+}
+
+/// Have so many refused that the rest is no majority?
+fn is_hopeless(ctx: &Ctx<'_>, refusals: &NodeSet) -> bool {
+    let all = voters(ctx).count();
+    2 * (all - refusals.len().min(all)) <= all
 }
 
 /// More than half of all configured voters, whoever of them lives.

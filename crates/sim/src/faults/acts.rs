@@ -40,6 +40,7 @@ impl<S: Subject> World<'_, S> {
             }
             Action::Elect(node) => self.command(node, Command::Elect),
             Action::StepDown(node) => self.command(node, Command::StepDown),
+            Action::Transfer(from, to) => self.command(from, Command::Transfer(self.id(to))),
             Action::Wipe(node) => self.wipe(node),
             Action::Heal => self.heal(),
             Action::Agreed => self.judge_agreement(),

@@ -79,6 +79,8 @@ pub(crate) enum Action {
     Mend(usize, usize),
     Elect(usize),
     StepDown(usize),
+    /// If the first leads it is to hand over to the second.
+    Transfer(usize, usize),
     /// Kills it and takes its disk away.
     Wipe(usize),
     /// The last fault is over: everything is mended, resumed and restarted.
@@ -112,12 +114,12 @@ impl Plan {
         self.kinds.iter().all(|kind| matches!(kind, FaultKind::Kill | FaultKind::KillMidStep))
     }
 
-    pub(crate) fn draw(nodes: usize, max_drift: f64, wipes: bool, rng: &mut Rng) -> Self {
+    pub(crate) fn draw(nodes: usize, max_drift: f64, quorum: bool, rng: &mut Rng) -> Self {
         let kinds: Vec<FaultKind> = if rng.chance(15) {
             vec![FaultKind::Kill, FaultKind::KillMidStep]
         } else {
             let share = rng.between(25, 90);
-            let possible = FaultKind::ALL.into_iter().filter(|&kind| kind != FaultKind::Wipe || wipes);
+            let possible = FaultKind::ALL.into_iter().filter(|&kind| kind != FaultKind::Wipe || quorum);
             possible.filter(|_| rng.chance(share)).collect()
         };
         let on = |kind| kinds.contains(&kind);
@@ -127,7 +129,7 @@ impl Plan {
             .collect();
         let delay_max = if on(FaultKind::SlowNetwork) { 15 * MS } else { rng.between(200 * US, 2 * MS) };
         let fsync_max = if on(FaultKind::SlowDisk) { 15 * MS } else { 2 * MS };
-        let mut drawing = Drawing { nodes, actions: Vec::new(), kinds: &kinds, rng };
+        let mut drawing = Drawing { nodes, quorum, actions: Vec::new(), kinds: &kinds, rng };
         drawing.starts();
         let heal_at = drawing.faults();
         let mut actions = drawing.actions;
@@ -140,6 +142,7 @@ impl Plan {
 
 struct Drawing<'a> {
     nodes: usize,
+    quorum: bool,
     actions: Vec<(u64, Action)>,
     kinds: &'a [FaultKind],
     rng: &'a mut Rng,
@@ -204,6 +207,11 @@ impl Drawing<'_> {
             FaultKind::Operator => {
                 let action = if self.rng.chance(50) { Action::Elect(node) } else { Action::StepDown(node) };
                 self.actions.push((at, action));
+                if self.quorum {
+                    // Whoever leads a little later.
+                    let to = self.rng.index(self.nodes);
+                    self.actions.extend((0..self.nodes).map(|from| (at + span, Action::Transfer(from, to))));
+                }
             }
             FaultKind::Wipe => {
                 self.actions.push((at, Action::Wipe(node)));

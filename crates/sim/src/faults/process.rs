@@ -28,6 +28,8 @@ pub(crate) struct Process<S: Subject> {
     pub dialling: Vec<bool>,
     /// What it last announced; nothing while it is dead.
     pub standing: Option<Standing>,
+    /// Since when its voter is settled.
+    pub settled_since: Option<u64>,
     /// Until when it may claim to lead.
     pub lease_until: u64,
     /// The life of each peer, when it was connected.
@@ -67,6 +69,7 @@ impl<S: Subject> Process<S> {
             failed: vec![0; nodes],
             dialling: vec![false; nodes],
             standing: None,
+            settled_since: None,
             lease_until: 0,
             lives: vec![None; nodes],
         }
@@ -92,6 +95,7 @@ impl<S: Subject> Process<S> {
         self.dialling.fill(false);
         self.standing = None;
         self.lease_until = 0;
+        self.settled_since = None;
     }
 }
 

@@ -48,15 +48,25 @@ impl<S: Subject> World<'_, S> {
         let whole = component.iter().all(|a| component.iter().all(|b| a == b || self.network.intact(a, b)));
         let announced = Announced { at: self.now, node, boot: self.processes[node].boot, standing, cause };
         let members = self.view.members();
-        let votes = |process: &Process<S>| process.machine.as_ref().and_then(S::reign).is_none_or(Reign::is_settled);
-        let others = (0..members.len()).filter(|&other| other != node && votes(&self.processes[other]));
-        let linked_since = others.filter_map(|other| self.network.intact_since(node, other)).collect();
+        let others = (0..members.len()).filter(|&other| other != node);
+        let linked =
+            |other: usize| Some(self.network.intact_since(node, other)?.max(self.processes[other].settled_since?));
+        let linked_since = others.filter_map(linked).collect();
         self.court.announced(&announced, &Scene { members, component, whole, stable_since, linked_since });
     }
 
     pub(super) fn judge_grant(&mut self, node: usize, epoch: Epoch, holder: Holder) {
         let members = self.view.members();
         self.court.granted(&Granted { node, epoch, holder }, members);
+    }
+
+    /// Notes when a voter has settled.
+    pub(super) fn note_settled(&mut self, node: usize) {
+        let process = &mut self.processes[node];
+        if process.settled_since.is_none() && process.machine.as_ref().and_then(S::reign).is_some_and(Reign::is_settled)
+        {
+            process.settled_since = Some(self.now);
+        }
     }
 
     /// Every leader whose lease runs, and how many voters are bound to it.

@@ -247,6 +247,7 @@ impl<'a, S: Subject> World<'a, S> {
     /// Carries out what can be, then dials whom the machine now wants.
     pub(super) fn after_step(&mut self, node: usize) {
         self.carry_out(node);
+        self.note_settled(node);
         self.judge_state();
         self.judge_reigns();
         self.plan_dials(node);

@@ -55,7 +55,7 @@ pub(crate) struct Scene<'a> {
     pub whole: bool,
     /// Since when nothing has changed in that component.
     pub stable_since: u64,
-    /// Of every settled voter the announcer talks to undisturbed: since when.
+    /// Of every voter the announcer talks to undisturbed: since when it does, and that one is settled.
     pub linked_since: Vec<u64>,
 }
 
