@@ -26,6 +26,7 @@ mod types;
 mod upkeep;
 
 pub use live::{MemberVisitor, dispatch};
-pub use member::Member;
+pub use member::{ABSTAIN, Member};
+pub use quorum::FORGIVE;
 pub use synchroniser::{Frame, Synchronised};
 pub use types::{Beat, Cause, Claim, Command, Envelope, Event, NodeSet, Record, Role, Round, Standing, Timer};

@@ -14,7 +14,7 @@ use crate::reign::{Holder, Order, Reign};
 use crate::types::{Beat, Cause, Claim, Command, Envelope, Event, NodeSet, Record, Role, Round, Standing, Timer};
 
 /// How long a member that stepped down leaves the field to others.
-const ABSTAIN: Duration = Duration::from_secs(10);
+pub const ABSTAIN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[allow(clippy::struct_excessive_bools)] // independent facts, each with its own timer or rule

@@ -14,7 +14,7 @@ use crate::reign::{Clock, Fact, Msg, Order, Reign, Tenure};
 use crate::types::{Beat, Cause, Claim, Envelope, Event, NodeSet, Record, Role, Standing, Timer};
 
 /// How long a winner that never came to reign is left out.
-const FORGIVE: Duration = Duration::from_secs(5);
+pub const FORGIVE: Duration = Duration::from_secs(5);
 
 impl<E: Election> Member<E> {
     /// The reign of this life; it has chosen the same incarnation from the same dice.

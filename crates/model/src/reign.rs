@@ -57,6 +57,25 @@ pub struct Budget {
     pub stalls: u8,
 }
 
+impl Budget {
+    pub const NOTHING: Budget = Budget {
+        wants: [0; 3],
+        transfers: 0,
+        claims: 0,
+        step_downs: 0,
+        renewals: 0,
+        retries: 0,
+        crashes: 0,
+        restarts: 0,
+        wipes: 0,
+        duplicates: 0,
+        stalls: 0,
+    };
+
+    /// Two members want to lead, once each.
+    pub const DUEL: Budget = Budget { wants: [1, 1, 0], ..Budget::NOTHING };
+}
+
 /// How the question before a bid is answered. It binds nobody, so that its answers must not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PreCheck {

@@ -4,22 +4,8 @@ use member::reign::Reign;
 use model::check::{Limits, Report, examine};
 use model::reign::{Budget, PreCheck, Realm};
 
-const NOTHING: Budget = Budget {
-    wants: [0; 3],
-    transfers: 0,
-    claims: 0,
-    step_downs: 0,
-    renewals: 0,
-    retries: 0,
-    crashes: 0,
-    restarts: 0,
-    wipes: 0,
-    duplicates: 0,
-    stalls: 0,
-};
-
-/// Two members want to lead, once each.
-const DUEL: Budget = Budget { wants: [1, 1, 0], ..NOTHING };
+const NOTHING: Budget = Budget::NOTHING;
+const DUEL: Budget = Budget::DUEL;
 
 /// One leads, another wants to.
 const REVOLT: Budget = Budget { wants: [0, 1, 0], ..NOTHING };

@@ -4,6 +4,7 @@
 //! carried out in order; the sockets are flushed. Nobody else touches any of it, so there are no locks.
 
 mod attached;
+mod orders;
 mod outside;
 mod volume;
 
@@ -173,6 +174,19 @@ impl Daemon {
         }
     }
 
+    /// One turn for a process that is leaving, no longer than until then.
+    async fn turn(&mut self, until: Duration) -> anyhow::Result<()> {
+        let wake = self.instance.deadline().map_or(until, |timer| timer.min(until));
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(wake.saturating_sub(since_boot())) => {}
+            written = self.outside.volume.written() => self.written(written)?,
+            event = self.outside.net.event() => self.network(event)?,
+        }
+        self.carry_out();
+        Ok(())
+    }
+
     /// Due timers first, then everything the member wants done, then one write per socket.
     fn carry_out(&mut self) {
         let now = since_boot();
@@ -326,15 +340,9 @@ impl Daemon {
         if leads && !alone {
             self.instance.command(Command::StepDown);
             self.carry_out();
-            let deadline = tokio::time::sleep(HANDOVER);
-            tokio::pin!(deadline);
-            while self.outside.face.standing().leader.is_none_or(|leader| leader == self.id) {
-                tokio::select! {
-                    () = &mut deadline => break,
-                    event = self.outside.net.event() => self.network(event)?,
-                    written = self.outside.volume.written() => self.written(written)?,
-                }
-                self.carry_out();
+            let until = since_boot() + HANDOVER;
+            while since_boot() < until && self.outside.face.standing().leader.is_none_or(|leader| leader == self.id) {
+                self.turn(until).await?;
             }
         }
         tracing::info!("left");

@@ -139,9 +139,11 @@ impl Reign {
         }
     }
 
-    /// Voters whose connection closed may be free: a leader that may be left with less than a majority stops first.
-    pub(super) fn lose_supporter(&mut self, ctx: &Ctx<'_>, at: usize, out: &mut impl Outbox<Self>) {
-        debug_assert_eq!(ctx.settings.on_close, OnClose::Immediate);
+    /// A voter whose connection closed may be free, where closing frees: a leader that may be left with less than a
+    /// majority stops first.
+    pub(super) fn lose_supporter(&mut self, ctx: &Ctx<'_>, peer: NodeId, out: &mut impl Outbox<Self>) {
+        let frees = ctx.settings.on_close == OnClose::Immediate;
+        let Some(at) = ctx.view.position(peer).filter(|_| frees) else { return };
         self.supporters.remove(at);
         if let Some(bid) = &mut self.bid {
             bid.acks.remove(at);

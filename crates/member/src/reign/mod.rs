@@ -143,7 +143,7 @@ impl Protocol for Reign {
             Input::Timer(Clock::Renew) => self.renew(ctx, out),
             Input::Timer(Clock::Retry) => self.retry(ctx, out),
             Input::PeerUp(peer) => self.ask_again(ctx, peer, out),
-            Input::PeerDown(peer) => self.closed_here(ctx, peer, out),
+            Input::PeerDown(peer) => self.lose_supporter(ctx, peer, out),
             Input::Command(order) => self.order(ctx, order, out),
             Input::Stored(_) => {}
         }
@@ -266,14 +266,17 @@ fn voters<'a>(ctx: &'a Ctx<'_>) -> impl Iterator<Item = NodeId> + 'a {
     ctx.view.members().iter().map(|uid| uid.id).filter(|&id| ctx.settings.votes(id))
 }
 
-/// Have so many refused that the rest is no majority?
-fn is_hopeless(ctx: &Ctx<'_>, refusals: &NodeSet) -> bool {
-    let all = voters(ctx).count();
-    2 * (all - refusals.len().min(all)) <= all
-}
-
 /// More than half of all configured voters, whoever of them lives.
 fn is_majority(ctx: &Ctx<'_>, of: &NodeSet) -> bool {
-    let votes = of.iter().filter(|&at| ctx.settings.votes(ctx.view.members()[at].id)).count();
-    2 * votes > voters(ctx).count()
+    2 * votes(ctx, of) > voters(ctx).count()
+}
+
+/// Have so many refused that the rest is no majority?
+fn is_hopeless(ctx: &Ctx<'_>, refusals: &NodeSet) -> bool {
+    2 * votes(ctx, refusals) >= voters(ctx).count()
+}
+
+/// How many of them are voters.
+fn votes(ctx: &Ctx<'_>, of: &NodeSet) -> usize {
+    of.iter().filter(|&at| ctx.settings.votes(ctx.view.members()[at].id)).count()
 }

@@ -1,6 +1,6 @@
 //! The voter: grants each epoch once, and nothing while a promise to somebody else runs.
 
-use algorithms::{Ctx, Epoch, NodeId, OnClose, Outbox, Span};
+use algorithms::{Ctx, Epoch, OnClose, Outbox, Span};
 
 use super::{Clock, Fact, Holder, MAX_LEAP, Msg, Reign, Released, voters};
 
@@ -132,7 +132,7 @@ impl Reign {
 
     pub(super) fn read_all(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         Self::tell(ctx, Msg::Read { life: self.me.life }, out);
-        out.set_timer(Clock::Retry, Span::jittered(ctx.settings.timing.answer_timeout));
+        Self::retry_later(ctx, out);
         self.learn(ctx, out);
     }
 
@@ -162,15 +162,6 @@ impl Reign {
             self.epoch = reads.epoch;
             out.persist(self.tenure());
             self.free(ctx, out);
-        }
-    }
-
-    pub(super) fn closed_here(&mut self, ctx: &Ctx<'_>, peer: NodeId, out: &mut impl Outbox<Self>) {
-        if ctx.settings.on_close != OnClose::Immediate {
-            return;
-        }
-        if let Some(at) = ctx.view.position(peer) {
-            self.lose_supporter(ctx, at, out);
         }
     }
 }

@@ -12,22 +12,8 @@ use crate::reigns::{
 
 const LIMITS: Limits = Limits { search: 6_000_000, walks: 0, depth: 0 };
 
-const NOTHING: Budget = Budget {
-    wants: [0; 3],
-    transfers: 0,
-    claims: 0,
-    step_downs: 0,
-    renewals: 0,
-    retries: 0,
-    crashes: 0,
-    restarts: 0,
-    wipes: 0,
-    duplicates: 0,
-    stalls: 0,
-};
-
-/// Two members want to lead, once each.
-const DUEL: Budget = Budget { wants: [1, 1, 0], ..NOTHING };
+const NOTHING: Budget = Budget::NOTHING;
+const DUEL: Budget = Budget::DUEL;
 
 /// Must break this property, whatever else it breaks.
 fn breaks<P: Subject>(label: &str, mut realm: Realm<P>, property: &'static str) -> Report {

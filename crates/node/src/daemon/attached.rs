@@ -1,18 +1,16 @@
-//! What operators ask of a leader, and the
-//! clients that run something for as long as this member leads (`ctl lead`). Before it gives leadership away of its own
+//! Clients that run something for as long as this member leads (`ctl lead`). Before it gives leadership away of its own
 //! accord it tells them to stop and waits until they have left, so that the next leader's work does not overlap theirs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use algorithms::{NodeId, OnClose, Safety};
-use client::{FailCode, Response};
+use algorithms::OnClose;
+use client::Response;
 use member::{Command, Role};
 use transport::ClientId;
 
-use super::{Daemon, failed};
+use super::Daemon;
 use crate::clock::since_boot;
-use crate::config::PeerRole;
 
 /// A client that has not left by then is hung, and the deadline of its guard must do. Never less than a lease.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -102,14 +100,7 @@ impl Daemon {
         }
         self.tell_to_stop();
         while let Some(until) = self.attached.deadline() {
-            let wake = self.instance.deadline().map_or(until, |timer| timer.min(until));
-            tokio::select! {
-                biased;
-                () = tokio::time::sleep(wake.saturating_sub(since_boot())) => {}
-                event = self.outside.net.event() => self.network(event)?,
-                written = self.outside.volume.written() => self.written(written)?,
-            }
-            self.carry_out();
+            self.turn(until).await?;
         }
         Ok(())
     }
@@ -128,44 +119,5 @@ impl Daemon {
 
     fn resign(&mut self) -> Response {
         self.command_leader(Command::StepDown)
-    }
-
-    /// The machine itself asks for the children's end when the successor is ready.
-    pub(super) fn transfer(&mut self, to: NodeId) -> Response {
-        let able = self.config.peer(to).is_some_and(|peer| peer.role == PeerRole::Member);
-        if self.outside.safety == Safety::Classic {
-            let why = "a chosen successor needs safety = \"quorum\"; `ctl step-down` lets the others elect one";
-            failed(FailCode::Failed, why.into())
-        } else if to == self.id && self.outside.face.standing().role == Role::Leader {
-            Response::Done
-        } else if !able {
-            failed(FailCode::Failed, format!("{to} is no member that may lead"))
-        } else if !self.outside.net.is_connected(to.0) {
-            failed(FailCode::Failed, format!("member {} has no connection to {to}", self.id))
-        } else {
-            self.command_leader(Command::Transfer(to))
-        }
-    }
-
-    /// Whoever reigns by quorum is not disturbed by an election: it alone opens the next epoch.
-    pub(super) fn elect(&mut self) -> Response {
-        let reigned = self.outside.safety == Safety::Quorum && self.outside.face.standing().leader.is_some();
-        if reigned {
-            return self.command_leader(Command::Elect);
-        }
-        self.instance.command(Command::Elect);
-        Response::Done
-    }
-
-    fn command_leader(&mut self, command: Command) -> Response {
-        let standing = self.outside.face.standing();
-        match standing.leader {
-            _ if standing.role == Role::Leader => {
-                self.instance.command(command);
-                Response::Done
-            }
-            Some(leader) => failed(FailCode::Failed, format!("member {leader} leads, not {}", self.id)),
-            None => failed(FailCode::NoLeader, "nobody leads".into()),
-        }
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use algorithms::catalog::Row;
 use algorithms::{Election, OnClose, Safety, Settings, Timing, Uid, View};
-use member::{Member, MemberVisitor};
+use member::{ABSTAIN, FORGIVE, Member, MemberVisitor};
 
 pub use invariants::Announced;
 pub use many::{ManyReport, run_many};
@@ -35,11 +35,6 @@ use world::{BACKOFF_MAX, DIAL_TIMEOUT, World};
 
 /// How long an agreement is watched.
 const KEEPS: Duration = Duration::from_secs(3);
-/// How long a member that stepped down does not stand.
-const ABSTAINS: Duration = Duration::from_secs(10);
-
-/// How long a winner that did not come to reign is left out.
-const PASSED_OVER: Duration = Duration::from_secs(5);
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct FaultOptions {
@@ -140,8 +135,8 @@ fn bound(settings: &Settings, plan: &Plan, nodes: usize) -> Duration {
     // Every span may be drawn half as long again.
     let elections = timing.lease + timing.start_grace + 4 * watchdog + settings.preempt_after;
     // If everybody stepped down, nobody stands for the first while, and all but one for a second one.
-    let abstains = if plan.kinds.contains(&FaultKind::Operator) { 2 * ABSTAINS } else { Duration::ZERO };
+    let abstains = if plan.kinds.contains(&FaultKind::Operator) { 2 * ABSTAIN } else { Duration::ZERO };
     // A voter settles; a winner that could not reign is left out for a while.
-    let reign = if settings.safety == Safety::Quorum { 4 * timing.lease + PASSED_OVER } else { Duration::ZERO };
+    let reign = if settings.safety == Safety::Quorum { 4 * timing.lease + FORGIVE } else { Duration::ZERO };
     reign + dials + elections * 3 / 2 + timing.suspect_after * 2 + abstains
 }
