@@ -192,7 +192,7 @@ impl Daemon {
         let now = since_boot();
         self.resign_when_stopped();
         self.instance.tick(now);
-        self.instance.carry_out(now, &mut self.outside);
+        let done = self.instance.carry_out(now, &mut self.outside);
         let links = self.instance.links();
         if links != self.links {
             self.links = links;
@@ -200,6 +200,10 @@ impl Daemon {
             self.outside.net.want(&wanted);
         }
         self.outside.net.flush();
+        if done {
+            // Not before: a voter may take a closed connection for the end of a leader that has not yet said it is none.
+            self.outside.net.drop_ended();
+        }
         self.outside.volume.remember_when_due(now);
         self.outside.tell_people();
     }
@@ -212,8 +216,8 @@ impl Daemon {
                 self.outside.last_heard.insert(NodeId(from), Instant::now());
                 if !self.instance.frame(NodeId(from), &payload) {
                     tracing::warn!(peer = from, "sent bytes that are no message of this algorithm: connection closed");
-                    self.outside.net.close(from);
                     self.instance.peer(NodeId(from), false);
+                    self.outside.net.close(from);
                 }
             }
             NetEvent::Up { peer, incarnation } => {

@@ -34,8 +34,8 @@ pub(crate) trait Instance {
     fn deadline(&self) -> Option<Duration>;
     /// A write is on the disk: the barrier is open, or the background record is safe.
     fn written(&mut self, record: Record, barrier: bool);
-    /// Carries out the effects that are not behind a barrier.
-    fn carry_out(&mut self, now: Duration, world: &mut dyn World);
+    /// Carries out the effects that are not behind a barrier. False: some are, and wait for the disk.
+    fn carry_out(&mut self, now: Duration, world: &mut dyn World) -> bool;
     /// Before anything was announced.
     fn first_standing(&self) -> Standing;
     fn incarnation(&self) -> algorithms::Incarnation;
@@ -194,9 +194,9 @@ impl<E: Election> Instance for Host<E> {
         }
     }
 
-    fn carry_out(&mut self, now: Duration, world: &mut dyn World) {
+    fn carry_out(&mut self, now: Duration, world: &mut dyn World) -> bool {
         while !self.blocked {
-            let Some(effect) = self.effects.pop_front() else { return };
+            let Some(effect) = self.effects.pop_front() else { return true };
             match effect {
                 Effect::Send(to, message) => self.send(to, message, world),
                 Effect::SetTimer(timer, span) => {
@@ -217,6 +217,7 @@ impl<E: Election> Instance for Host<E> {
                 Effect::Announce(event) => world.announce(event),
             }
         }
+        self.effects.is_empty()
     }
 
     fn first_standing(&self) -> Standing {

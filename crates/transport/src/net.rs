@@ -62,6 +62,8 @@ pub struct Net {
     turn: VecDeque<u64>,
     /// Links with output that no write has been tried for.
     dirty: Vec<u64>,
+    /// Peers' links that have ended on this side; see [`drop_ended`](Net::drop_ended).
+    ended: Vec<Link>,
     arrivals: mpsc::Receiver<Arrival>,
     arrivals_in: mpsc::Sender<Arrival>,
     events: EventQueue,
@@ -94,6 +96,7 @@ impl Net {
             ready: Arc::default(),
             turn: VecDeque::new(),
             dirty: Vec::new(),
+            ended: Vec::new(),
             arrivals,
             arrivals_in,
             events: EventQueue::default(),
@@ -176,6 +179,15 @@ impl Net {
                 link.write();
             }
             self.recount(key);
+        }
+    }
+
+    /// Closes the sockets of peers' links that have ended. Until then the far side sees nothing: whoever takes a closed
+    /// connection for the end of this process must not do so before the owner has acted on the `Down`, or on what made
+    /// it [`close`](Net::close) the link. Call it when everything reported has been dealt with.
+    pub fn drop_ended(&mut self) {
+        if self.events.is_empty() {
+            self.ended.clear();
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{Dice, connect, events_for, incarnation, is_down, listener, members, members_with, next, settings, until};
 use tokio::net::{TcpListener, TcpStream};
-use transport::{DownReason, Event, Net, PeerId, RefuseCode};
+use transport::{DownReason, Event, Faults, Net, PeerId, RefuseCode};
 
 /// Two members dial each other at once. Every schedule must end with one connection that both ends use.
 #[tokio::test]
@@ -166,6 +166,38 @@ async fn a_local_close_is_silent_here_reported_there_and_dialled_again() {
     for _ in 0..2 {
         let (_, event) = next(&mut [&mut one, &mut two]).await;
         assert!(matches!(event, Event::Up { .. }), "{event:?}");
+    }
+}
+
+/// The far side may take a closed connection for the end of this process, so it must not see one before the owner has
+/// acted on the end of the link, whoever ended it.
+#[tokio::test]
+async fn a_link_that_ended_here_is_open_for_the_far_side_until_the_owner_drops_it() {
+    for overflows in [false, true] {
+        let [mut one, mut two, mut three] = members_with::<3>(|settings| settings.queue_bytes = 1 << 10);
+        connect(&mut one, 1, &mut two, 2).await;
+        connect(&mut one, 1, &mut three, 3).await;
+        connect(&mut three, 3, &mut two, 2).await;
+        if overflows {
+            assert!(one.inject(2, Faults { cut_out: true, ..Faults::default() }));
+            while one.send(2, &[0; 64]) {}
+            one.drop_ended();
+        } else {
+            one.close(2);
+        }
+        assert!(!one.is_connected(2));
+        // Whatever the second was to see of it would come before this word by way of the third.
+        assert!(one.send(3, b"around"));
+        one.flush();
+        assert!(matches!(three.event().await, Event::Frame { from: 1, .. }));
+        assert!(three.send(2, b"around"));
+        three.flush();
+        assert!(matches!(two.event().await, Event::Frame { from: 3, .. }));
+        if overflows {
+            assert!(is_down(&one.event().await, 2, DownReason::Overflow));
+        }
+        one.drop_ended();
+        assert!(is_down(&two.event().await, 1, DownReason::Remote));
     }
 }
 

@@ -106,6 +106,7 @@ impl Net {
                 if why != Some(DownReason::Replaced) {
                     self.redial(id);
                 }
+                self.ended.push(link);
             }
         }
     }

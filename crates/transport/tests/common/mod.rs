@@ -47,8 +47,12 @@ pub(crate) fn members<const N: usize>() -> [Net; N] {
     members_with(|_| {})
 }
 
-/// The next event of any of the nets, and whose it is. All of them make progress meanwhile.
+/// The next event of any of the nets, and whose it is. All of them make progress meanwhile; what was reported before
+/// counts as dealt with.
 pub(crate) async fn next(nets: &mut [&mut Net]) -> (usize, Event) {
+    for net in nets.iter_mut() {
+        net.drop_ended();
+    }
     let any = poll_fn(|cx| {
         for (index, net) in nets.iter_mut().enumerate() {
             if let Poll::Ready(event) = net.poll_event(cx) {
