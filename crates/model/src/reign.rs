@@ -1,4 +1,4 @@
-//! A reign of three voters without any election around it: every interleaving of candidates, voters, lost and late messages, crashes
+//! A reign of a few voters without any election around it: every interleaving of candidates, voters, lost and late messages, crashes
 //! and the clock.
 //!
 //! Time is discrete and the same everywhere: a tick lets all countdowns go on together. The promises
@@ -6,14 +6,16 @@
 //! next tick. The timers that only try again fire whenever the budget allows.
 //!
 //! The network keeps no order. A message that is never delivered is lost; one that is delivered twice costs a
-//! [`Budget`], as does everything else nobody is sure to do. What the election around a reign would say is anybody's
+//! [`Budget`], as does everything else nobody is sure to do. Where voters take a closed connection for the end of a
+//! leader ([`Realm::closing_frees`]) there are connections: what was sent before the end of one arrives before the far side sees that end, or never; nothing
+//! goes between the two ends until then. What the election around a reign would say is anybody's
 //! guess: candidates are told to stand, to hand over, to step down at any time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use algorithms::{Ctx, Epoch, Incarnation, Input, NodeId, Protocol, Safety, Settings, Uid, View};
+use algorithms::{Ctx, Epoch, Incarnation, Input, NodeId, OnClose, Protocol, Safety, Settings, Uid, View};
 use member::reign::{Clock, Fact, Holder, Msg, Order, Reign, Slot, Tenure, Vote};
 use stateright::{Model, Property};
 
@@ -55,6 +57,10 @@ pub struct Budget {
     pub duplicates: u8,
     /// Ticks that one member's clock misses. The lease allows for one.
     pub stalls: u8,
+    /// Connections that one end closes though both live.
+    pub closes: u8,
+    /// Children that act on a leader's word, and outlive its process.
+    pub children: u8,
 }
 
 impl Budget {
@@ -70,6 +76,8 @@ impl Budget {
         wipes: 0,
         duplicates: 0,
         stalls: 0,
+        closes: 0,
+        children: 0,
     };
 
     /// Two members want to lead, once each.
@@ -105,6 +113,8 @@ pub struct Realm<P: Subject> {
 pub struct State<P: Subject> {
     nodes: Vec<Arc<Node<P>>>,
     flying: BTreeSet<Flight>,
+    /// Connections that have ended at one end, and the other has not seen it.
+    ends: BTreeSet<End>,
     left: Budget,
     /// The nonce of the next life.
     starts: u64,
@@ -125,8 +135,10 @@ struct Node<P: Subject> {
     /// The attempt whose pre-check is assumed to succeed.
     asked: Option<u64>,
     claim: Option<Claim>,
-    /// Claims of earlier lives that somebody may still act on, with the ticks left of their leases.
-    past: BTreeMap<Holder, u8>,
+    /// Claims of earlier lives whose leases would still run.
+    past: BTreeMap<Holder, Ghost>,
+    /// A child acts on its leadership.
+    child: Child,
     /// The last epoch it bid for as the successor of a leader that let go.
     succeeds: Option<Epoch>,
     /// The disk's epoch was smaller than before.
@@ -147,6 +159,31 @@ struct Flight {
     to: usize,
     from: usize,
     message: Msg,
+}
+
+/// The end of a connection, on its way.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct End {
+    to: usize,
+    from: usize,
+    /// Whose connection it was.
+    life: Holder,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Ghost {
+    /// Ticks of its lease.
+    left: u8,
+    /// May somebody act on it?
+    acts: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Child {
+    None,
+    /// Waits until a majority knows of it.
+    Waits,
+    Acts,
 }
 
 /// A voter has answered a bid with yes, or made one itself.
@@ -186,6 +223,10 @@ pub enum Cause {
     /// The pre-check succeeds.
     Assented,
     Told(Order),
+    /// This end of the connection to that member.
+    Closes(usize),
+    /// Sees that the other end was closed.
+    Sees(usize, Holder),
     Restarts,
     RestartsBlank,
 }
@@ -197,6 +238,11 @@ impl<P: Subject> Realm<P> {
 
     fn id(&self, node: usize) -> NodeId {
         self.view.members()[node].id
+    }
+
+    /// Do voters take a closed connection for the end of a leader?
+    pub fn closing_frees(&self) -> bool {
+        self.settings.on_close == OnClose::Immediate
     }
 
     fn is_majority(&self, members: usize) -> bool {

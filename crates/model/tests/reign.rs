@@ -1,4 +1,4 @@
-//! Every interleaving of a reign of three voters; what is too large for that is bounded and then walked at random.
+//! Every interleaving of a reign of three voters, and five; what is too large for that is bounded and then walked at random.
 
 use member::reign::Reign;
 use model::check::{Limits, Report, examine};
@@ -92,6 +92,33 @@ fn a_leader_hands_over_or_steps_down_without_an_overlap() {
     );
 }
 
+/// What `on_close = "immediate"` rests on: a leader counts a voter out before that voter can see it close.
+#[test]
+fn a_closed_connection_frees_only_whom_nobody_acts_for() {
+    let crash = Budget { crashes: 1, ..REVOLT };
+    complete("closing frees, a crash", &Realm::ruled(3, crash).freed_by_closing());
+    complete(
+        "closing frees, a crash and a restart",
+        &Realm::ruled(3, Budget { restarts: 1, ..crash }).freed_by_closing(),
+    );
+    let closes = Budget { closes: 1, ..crash };
+    complete("closing frees, one that lives", &Realm::ruled(3, Budget { crashes: 0, ..closes }).freed_by_closing());
+    complete("closing frees, a crash and one that lives", &Realm::ruled(3, closes).freed_by_closing());
+    complete("closing frees, two that live", &Realm::ruled(3, Budget { closes: 2, ..REVOLT }).freed_by_closing());
+    let renewal = Budget { closes: 1, renewals: 1, ..REVOLT };
+    complete("closing frees, one that lives, a renewal", &Realm::ruled(2, renewal).freed_by_closing());
+    complete("closing frees, a child", &Realm::ruled(3, Budget { children: 1, ..crash }).freed_by_closing());
+    let all = Budget { closes: 2, renewals: 2, restarts: 1, children: 1, wants: [1, 1, 1], step_downs: 1, ..crash };
+    bounded("closing frees, everything", &Realm::ruled(3, all).freed_by_closing());
+}
+
+#[test]
+fn five_voters_are_no_different() {
+    let crash = Budget { crashes: 1, renewals: 1, ..REVOLT };
+    bounded("five voters", &Realm::of(5, 2, Budget { restarts: 1, ..crash }).led());
+    bounded("five voters, closing frees", &Realm::of(5, 2, Budget { closes: 1, ..crash }).led().freed_by_closing());
+}
+
 #[test]
 fn clocks_may_drift_as_far_as_the_lease_allows_for() {
     complete("two candidates, a clock misses a tick", &Realm::free(2, Budget { stalls: 1, ..DUEL }));
@@ -111,6 +138,7 @@ fn everything_at_once() {
         wipes: 1,
         duplicates: 2,
         stalls: 0,
+        ..NOTHING
     };
     bounded("everything", &with_refusals(Realm::free(3, all)));
     bounded("everything, asking first", &with_questions(with_refusals(Realm::ruled(3, all))));

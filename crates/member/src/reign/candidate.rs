@@ -56,7 +56,7 @@ impl Reign {
     pub(super) fn open(&mut self, ctx: &Ctx<'_>, epoch: Epoch, after: Option<Released>, out: &mut impl Outbox<Self>) {
         self.check = None;
         self.bid_for(ctx, epoch, after, out);
-        self.grant(ctx, epoch, self.me, !self.attached, out);
+        self.grant(ctx, epoch, self.me, out);
         self.send_bid(ctx, out);
         // Voters write before they answer, so a bid has longer than a question. Half of its lease must be left.
         let timing = &ctx.settings.timing;

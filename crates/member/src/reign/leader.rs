@@ -41,7 +41,7 @@ impl Reign {
             return out.cancel_timer(Clock::Retry);
         }
         self.bid_for(ctx, lead, None, out);
-        self.grant(ctx, lead, self.me, !self.attached, out);
+        self.grant(ctx, lead, self.me, out);
         self.send_bid(ctx, out);
         self.count(ctx, out);
     }

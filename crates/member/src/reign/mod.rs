@@ -37,8 +37,9 @@ pub struct Reign {
     longest_lease: Duration,
     /// The promise to `holder` runs.
     promised: bool,
-    /// Nobody acts on the holder's leadership but its own process.
+    /// Nobody acts on the holder's leadership but its own process: so it said in its latest attempt.
     bare: bool,
+    latest: u64,
     /// A promise of an earlier life may still run.
     settling: bool,
     /// The disk was lost: nothing is granted before others have told.
@@ -112,6 +113,7 @@ impl Protocol for Reign {
             longest_lease: vote.map_or(lease, |vote| vote.longest_lease.max(lease)),
             promised: false,
             bare: false,
+            latest: 0,
             settling: true,
             blank: vote.is_none().then(Reads::default),
             refused: NodeSet::default(),
@@ -196,7 +198,8 @@ impl Reign {
             Msg::PreNo { epoch } => self.saw(epoch),
             Msg::Bid { epoch, k, holder, after, bare } if holder.id == from => {
                 if self.grants(ctx, epoch, holder, after) {
-                    self.grant(ctx, epoch, holder, bare, out);
+                    self.grant(ctx, epoch, holder, out);
+                    self.heard(k, bare);
                     out.send(from, Msg::Ack { epoch, k, life: holder.life });
                 } else if ctx.settings.votes(ctx.me.id) {
                     self.refused.insert(at);

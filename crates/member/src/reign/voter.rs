@@ -51,14 +51,7 @@ impl Reign {
     }
 
     /// On disk before it is answered: what follows in this step waits for that.
-    pub(super) fn grant(
-        &mut self,
-        ctx: &Ctx<'_>,
-        epoch: Epoch,
-        holder: Holder,
-        bare: bool,
-        out: &mut impl Outbox<Self>,
-    ) {
+    pub(super) fn grant(&mut self, ctx: &Ctx<'_>, epoch: Epoch, holder: Holder, out: &mut impl Outbox<Self>) {
         if holder != self.me {
             self.forget_bid(out);
             self.lose(out);
@@ -69,6 +62,9 @@ impl Reign {
             if let Some(old) = self.holder.filter(|&old| self.promised && old != holder) {
                 out.announce(Fact::PromiseEnded { epoch: self.epoch, holder: old });
             }
+            if self.holder != Some(holder) {
+                (self.latest, self.bare) = (0, false);
+            }
             self.epoch = epoch;
             self.holder = Some(holder);
             out.persist(self.tenure());
@@ -78,8 +74,14 @@ impl Reign {
             out.announce(Fact::Granted { epoch, holder });
         }
         self.promised = true;
-        self.bare = bare;
         out.set_timer(Clock::Promise, Span::exactly(ctx.settings.timing.lease));
+    }
+
+    /// Bids may overtake each other: the latest one says whether the holder has children.
+    pub(super) fn heard(&mut self, k: u64, bare: bool) {
+        if k >= self.latest {
+            (self.latest, self.bare) = (k, bare);
+        }
     }
 
     pub(super) fn promise_ends(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {

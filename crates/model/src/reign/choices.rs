@@ -1,6 +1,6 @@
 //! What can happen next.
 
-use super::{Action, Budget, Cause, Clock, Flight, Msg, Node, Order, PreCheck, Realm, State, Subject};
+use super::{Action, Budget, Cause, Child, Clock, Flight, Msg, Node, Order, PreCheck, Realm, State, Subject};
 use crate::effects::Effect;
 
 impl<P: Subject> Realm<P> {
@@ -65,6 +65,13 @@ impl<P: Subject> Realm<P> {
         for peer in self.view.others(self.id(at)) {
             tell(left.transfers > 0 && leads, Order::Transfer(peer.id));
         }
+        tell(left.children > 0 && leads && node.child == Child::None, Order::Attached(true));
+        if self.closing_frees() {
+            let ends = state.ends.iter().filter(|end| end.to == at);
+            steps.extend(ends.map(|end| (at, Cause::Sees(end.from, end.life))));
+            let open = (0..state.nodes.len()).filter(|&peer| left.closes > 0 && state.is_open(at, peer));
+            steps.extend(open.map(|peer| (at, Cause::Closes(peer))));
+        }
     }
 
     /// After how many effects a crash would be seen. After the last it is one between two steps.
@@ -108,9 +115,11 @@ impl Budget {
             Cause::Told(Order::Transfer(_)) => &mut self.transfers,
             Cause::Told(Order::Claim) => &mut self.claims,
             Cause::Told(Order::StepDown) => &mut self.step_downs,
+            Cause::Told(Order::Attached(_)) => &mut self.children,
+            Cause::Closes(_) => &mut self.closes,
             Cause::Restarts => &mut self.restarts,
             Cause::RestartsBlank => &mut self.wipes,
-            Cause::Receives { .. } | Cause::Fires(_) | Cause::Assented | Cause::Told(_) => return,
+            Cause::Receives { .. } | Cause::Fires(_) | Cause::Assented | Cause::Told(_) | Cause::Sees(..) => return,
         };
         *what = what.saturating_sub(1);
     }

@@ -71,6 +71,15 @@ pub(super) fn of<P: Subject>(model: &Realm<P>) -> Vec<Property<Realm<P>>> {
             state.flying.iter().any(|flight| matches!(flight.message, Msg::Ack { .. }) && restarted(flight.from))
         }));
     }
+    if model.closing_frees() && budget.crashes > 0 {
+        all.push(Property::sometimes(
+            "a leader is followed before its lease would have ended",
+            |_, state: &State<P>| {
+                let ghosts = || state.nodes.iter().any(|node| node.past.values().any(|ghost| !ghost.acts));
+                state.living().any(|(_, node, _)| node.running().is_some()) && ghosts()
+            },
+        ));
+    }
     if budget.wipes > 0 {
         all.push(Property::sometimes("a voter that lost its disk has learnt", |_, state: &State<P>| {
             state.nodes.iter().any(|node| node.lost_disks > 0 && node.disk.is_some_and(|record| record.vote.is_some()))
@@ -81,7 +90,7 @@ pub(super) fn of<P: Subject>(model: &Realm<P>) -> Vec<Property<Realm<P>>> {
 
 /// Whose lease runs: also a dead holder's, since others may still act on what it said.
 fn claims<P: Subject>(state: &State<P>) -> Vec<Holder> {
-    let past = state.nodes.iter().flat_map(|node| node.past.keys().copied());
+    let past = state.nodes.iter().flat_map(|node| node.past.iter().filter(|(_, ghost)| ghost.acts).map(|(&of, _)| of));
     let living =
         state.living().filter(|(_, node, _)| node.running().is_some()).map(|(at, ..)| Realm::holder(state, at));
     past.chain(living).collect()

@@ -1,49 +1,65 @@
 //! Where a model begins.
 
 use super::{
-    Action, Arc, BTreeSet, Budget, Cause, Clock, Epoch, Flight, Incarnation, Node, Order, PhantomData, PreCheck, Realm,
-    Safety, Settings, State, Subject, Tenure, Uid, View, Vote,
+    Action, Arc, BTreeSet, Budget, Cause, Clock, Epoch, Flight, Incarnation, Node, OnClose, Order, PhantomData,
+    PreCheck, Realm, Safety, Settings, State, Subject, Tenure, Uid, View, Vote,
 };
-
-/// Voters.
-const N: usize = 3;
 
 /// `lease` is in ticks.
 impl<P: Subject> Realm<P> {
     /// A new cluster: all disks are empty and everybody has just started.
     pub fn cold(lease: u8, budget: Budget) -> Self {
-        Self::begun(lease, budget, None)
+        Self::begun(3, lease, budget, None)
     }
 
     /// Nothing was ever granted, and everybody knows that.
     pub fn free(lease: u8, budget: Budget) -> Self {
+        Self::of(3, lease, budget)
+    }
+
+    /// The same with so many voters.
+    pub fn of(voters: usize, lease: u8, budget: Budget) -> Self {
         let settings = Settings::default();
         let vote = Vote { epoch: Epoch(0), holder: None, longest_lease: settings.timing.lease };
-        let mut realm = Self::begun(lease, budget, Some(Tenure { life: Incarnation::default(), vote: Some(vote) }));
-        for node in 0..N {
+        let record = Tenure { life: Incarnation::default(), vote: Some(vote) };
+        let mut realm = Self::begun(voters, lease, budget, Some(record));
+        for node in 0..voters {
             realm.go(node, Cause::Fires(Clock::Settle));
         }
         realm
     }
 
-    /// The first member leads with the votes of all, and nothing is under way.
+    /// Three of them, of whom the first leads.
     pub fn ruled(lease: u8, budget: Budget) -> Self {
-        let mut realm = Self::free(lease, budget);
-        realm.go(0, Cause::Told(Order::Want));
-        realm.go(0, Cause::Assented);
-        while let Some(Flight { to, from, message }) = realm.initial.flying.pop_first() {
-            realm.go(to, Cause::Receives { from, message, again: false });
-        }
-        assert!(realm.initial.nodes[0].claim.is_some(), "the first member leads");
-        realm
+        Self::free(lease, budget).led()
     }
 
-    fn begun(lease: u8, budget: Budget, disk: Option<Tenure>) -> Self {
-        let uids = (1..=N as u32).map(Uid::plain).collect();
+    /// The first member leads with the votes of all, and nothing is under way.
+    #[must_use]
+    pub fn led(mut self) -> Self {
+        self.go(0, Cause::Told(Order::Want));
+        self.go(0, Cause::Assented);
+        while let Some(Flight { to, from, message }) = self.initial.flying.pop_first() {
+            self.go(to, Cause::Receives { from, message, again: false });
+        }
+        assert!(self.initial.nodes[0].claim.is_some(), "the first member leads");
+        self
+    }
+
+    /// From now on voters take a closed connection for the end of a leader.
+    #[must_use]
+    pub fn freed_by_closing(mut self) -> Self {
+        self.settings.on_close = OnClose::Immediate;
+        self
+    }
+
+    fn begun(voters: usize, lease: u8, budget: Budget, disk: Option<Tenure>) -> Self {
+        let uids = (1..=voters as u32).map(Uid::plain).collect();
         let settings = Settings { safety: Safety::Quorum, ..Settings::default() };
         let initial = State {
-            nodes: (0..N).map(|_| Arc::new(Node::new(disk))).collect(),
+            nodes: (0..voters).map(|_| Arc::new(Node::new(disk))).collect(),
             flying: BTreeSet::new(),
+            ends: BTreeSet::new(),
             left: budget,
             starts: 1,
             crowned: BTreeSet::new(),
@@ -60,7 +76,7 @@ impl<P: Subject> Realm<P> {
             initial,
             subject: PhantomData,
         };
-        for node in 0..N {
+        for node in 0..voters {
             realm.go(node, Cause::Restarts);
         }
         realm

@@ -1,8 +1,8 @@
 //! What happens to a realm.
 
 use super::{
-    Action, Arc, BTreeMap, Ballot, Cause, Claim, Clock, Ctx, Fact, Flight, Holder, Input, Msg, Node, NodeId, Order,
-    PreCheck, Realm, State, Subject, Tenure,
+    Action, Arc, BTreeMap, Ballot, Cause, Child, Claim, Clock, Ctx, End, Fact, Flight, Ghost, Holder, Input, Msg, Node,
+    NodeId, Order, PreCheck, Realm, State, Subject, Tenure,
 };
 use crate::effects::{Effect, Effects};
 
@@ -16,13 +16,16 @@ impl<P: Subject> Realm<P> {
                 }
                 next.left.stalls -= u8::from(stalled.is_some());
             }
-            Action::Crash(node) => Self::crash(&mut next, node),
+            Action::Crash(node) => self.crash(&mut next, node),
             Action::Step { node, cause, torn } => {
                 let effects = self.run(&mut next, node, cause).0;
                 let kept = torn.unwrap_or(effects.len());
                 self.carry_out(&mut next, node, cause, effects.into_iter().take(kept));
                 if torn.is_some() {
-                    Self::crash(&mut next, node);
+                    self.crash(&mut next, node);
+                } else if let Cause::Closes(peer) = cause {
+                    // Not before the member has done what follows.
+                    next.close(node, peer);
                 }
             }
         }
@@ -37,6 +40,10 @@ impl<P: Subject> Realm<P> {
         state.left.spend(node, cause);
         if let Cause::Receives { from, message, again: false } = cause {
             state.flying.remove(&Flight { to: node, from, message });
+        }
+        if let Cause::Sees(from, life) = cause {
+            state.ends.remove(&End { to: node, from, life });
+            state.flying.retain(|flight| (flight.from, flight.to) != (from, node));
         }
         let at = Arc::make_mut(&mut state.nodes[node]);
         if let Cause::Restarts | Cause::RestartsBlank = cause {
@@ -59,9 +66,17 @@ impl<P: Subject> Realm<P> {
             }
             Cause::Fires(clock) => member.step(&ctx, Input::Timer(clock), &mut out),
             Cause::Told(order) => {
+                if order == Order::Attached(true) {
+                    at.child = Child::Waits;
+                }
                 member.step(&ctx, Input::Command(order), &mut out);
                 // Else whoever wants to lead bids for the next epoch, and the next, without end.
                 member.step(&ctx, Input::Command(Order::Yield), &mut out);
+            }
+            Cause::Closes(peer) => member.step(&ctx, Input::PeerDown(self.id(peer)), &mut out),
+            Cause::Sees(from, life) => {
+                member.step(&ctx, Input::Command(Order::Closed(life)), &mut out);
+                member.step(&ctx, Input::PeerDown(self.id(from)), &mut out);
             }
             Cause::Assented => self.assent(member, &ctx, asked.expect("somebody has asked"), &mut out),
             Cause::Restarts | Cause::RestartsBlank => unreachable!("a start is no input"),
@@ -114,7 +129,8 @@ impl<P: Subject> Realm<P> {
             }
             _ => {}
         }
-        if let Some(to) = self.view.position(to).filter(|_| self.carries(message)) {
+        let arrives = |&to: &usize| self.carries(message) && (!self.closing_frees() || state.is_open(node, to));
+        if let Some(to) = self.view.position(to).filter(arrives) {
             state.flying.insert(Flight { to, from: node, message });
         }
     }
@@ -125,12 +141,17 @@ impl<P: Subject> Realm<P> {
             Fact::Leading { epoch, until } => {
                 let handed_over = at.succeeds == Some(epoch);
                 at.claim = Some(Claim { epoch, until, extended: false, handed_over });
+                at.child.starts();
                 state.crowned.insert((epoch, Self::holder(state, node)));
             }
             Fact::Extended { until } => {
                 at.claim = at.claim.map(|claim| Claim { until, extended: true, ..claim });
+                at.child.starts();
             }
-            Fact::Lost => at.claim = None,
+            Fact::Lost => {
+                at.claim = None;
+                at.child = Child::None;
+            }
             Fact::Granted { .. } | Fact::PromiseEnded { .. } | Fact::StopChildren => {}
         }
     }
@@ -141,18 +162,28 @@ impl<P: Subject> Realm<P> {
         member.reign().holder()
     }
 
-    /// What the leader told others may be acted on until its lease ends, whatever becomes of its process.
-    fn crash(state: &mut State<P>, node: usize) {
+    /// What the leader told others may be acted on until its lease ends, whatever becomes of its process; unless only
+    /// its process acts on it.
+    fn crash(&self, state: &mut State<P>, node: usize) {
         state.left.crashes = state.left.crashes.saturating_sub(1);
         let holder = Self::holder(state, node);
+        if self.closing_frees() {
+            for peer in 0..state.nodes.len() {
+                state.close(node, peer);
+            }
+            // Its own ends are gone.
+            state.ends.retain(|end| end.to != node);
+        }
         let at = Arc::make_mut(&mut state.nodes[node]);
+        let acts = !self.closing_frees() || at.child == Child::Acts;
         if let Some((_, left)) = at.running() {
-            at.past.insert(holder, left);
+            at.past.insert(holder, Ghost { left, acts });
         }
         at.member = None;
         at.timers = BTreeMap::new();
         at.asked = None;
         at.claim = None;
+        at.child = Child::None;
         at.succeeds = None;
     }
 
@@ -177,12 +208,37 @@ impl<P: Subject> Realm<P> {
 }
 
 impl<P: Subject> State<P> {
+    /// May anything go between the two? A dead member has no connections.
+    pub(super) fn is_open(&self, one: usize, other: usize) -> bool {
+        let lives = |at: usize| self.nodes[at].member.is_some();
+        let ended = |end: &End| (end.to, end.from) == (one, other) || (end.from, end.to) == (one, other);
+        one != other && lives(one) && lives(other) && !self.ends.iter().any(ended)
+    }
+
+    /// What was sent to the end that closes is lost; the other end will see it.
+    fn close(&mut self, node: usize, peer: usize) {
+        if self.is_open(node, peer) {
+            let life = Realm::holder(self, node);
+            self.ends.insert(End { to: peer, from: node, life });
+        }
+        self.flying.retain(|flight| (flight.from, flight.to) != (peer, node));
+    }
+
     fn forget_idle_timers(&mut self) {
         let left = self.left;
         for node in &mut self.nodes {
             if node.timers.keys().any(|&clock| !left.affords(clock)) {
                 Arc::make_mut(node).timers.retain(|&clock, _| left.affords(clock));
             }
+        }
+    }
+}
+
+impl Child {
+    /// `ctl lead` is told that it may begin when a lease was won with everybody's knowledge of it.
+    fn starts(&mut self) {
+        if *self == Child::Waits {
+            *self = Child::Acts;
         }
     }
 }
@@ -196,6 +252,7 @@ impl<P: Subject> Node<P> {
             timers: BTreeMap::new(),
             asked: None,
             claim: None,
+            child: Child::None,
             past: BTreeMap::new(),
             succeeds: None,
             went_back: false,
@@ -206,9 +263,9 @@ impl<P: Subject> Node<P> {
         for left in self.timers.values_mut().flatten() {
             *left -= 1;
         }
-        self.past.retain(|_, left| {
-            *left -= 1;
-            *left > 0
+        self.past.retain(|_, ghost| {
+            ghost.left -= 1;
+            ghost.left > 0
         });
     }
 

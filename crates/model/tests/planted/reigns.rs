@@ -220,6 +220,46 @@ impl Bug for Stays {
     }
 }
 
+/// A leader keeps counting a voter whose connection it has closed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct CountsAll;
+
+impl Bug for CountsAll {
+    fn step(&mut self, reign: &mut Reign, ctx: &Ctx<'_>, input: Input<Reign>, out: &mut Effects<Reign>) {
+        if !matches!(input, Input::PeerDown(_)) {
+            reign.step(ctx, input, out);
+        }
+    }
+}
+
+/// A voter takes a connection that it closed itself for the end of the leader.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct ClosesFrees;
+
+impl Bug for ClosesFrees {
+    fn step(&mut self, reign: &mut Reign, ctx: &Ctx<'_>, input: Input<Reign>, out: &mut Effects<Reign>) {
+        if let (Input::PeerDown(peer), Some(holder)) = (&input, reign.granted().1)
+            && *peer == holder.id
+        {
+            reign.step(ctx, Input::Command(Order::Closed(holder)), out);
+        }
+        reign.step(ctx, input, out);
+    }
+}
+
+/// Nobody is told of a leader's children.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Childless;
+
+impl Bug for Childless {
+    fn step(&mut self, reign: &mut Reign, ctx: &Ctx<'_>, mut input: Input<Reign>, out: &mut Effects<Reign>) {
+        if let Input::Message { message: Msg::Bid { bare, .. }, .. } = &mut input {
+            *bare = true;
+        }
+        reign.step(ctx, input, out);
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Planted<B: Bug> {
     reign: Reign,

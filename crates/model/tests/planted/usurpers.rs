@@ -6,8 +6,8 @@ use model::reign::properties::{BOUND, EPOCHS_GROW, MAJORITY, ONE_AT_A_TIME, ONE_
 use model::reign::{Budget, Realm, Subject};
 
 use crate::reigns::{
-    AnyAttempt, AnyEpoch, AnyLife, AsksOnce, Fickle, FreesFirst, FromReply, Guesses, NoSettling, Planted, Resumes,
-    Stays, Unwritten,
+    AnyAttempt, AnyEpoch, AnyLife, AsksOnce, Childless, ClosesFrees, CountsAll, Fickle, FreesFirst, FromReply, Guesses,
+    NoSettling, Planted, Resumes, Stays, Unwritten,
 };
 
 const LIMITS: Limits = Limits { search: 6_000_000, walks: 0, depth: 0 };
@@ -99,6 +99,28 @@ fn an_abandoned_bid_is_void() {
 #[test]
 fn a_leader_notices_that_its_lease_ends() {
     breaks("leads on", Realm::<Planted<Stays>>::free(2, DUEL), WITHIN_LEASE);
+}
+
+#[test]
+fn a_leader_counts_out_a_voter_before_it_closes_the_connection() {
+    let budget = Budget { wants: [0, 1, 0], closes: 2, ..NOTHING };
+    let realm = || Realm::<Planted<CountsAll>>::ruled(2, budget).freed_by_closing();
+    breaks("counts on closed connections", realm(), BOUND);
+    breaks("counts on closed connections", realm(), ONE_AT_A_TIME);
+}
+
+#[test]
+fn a_connection_that_a_voter_closed_itself_frees_nobody() {
+    let budget = Budget { wants: [0, 1, 0], closes: 2, ..NOTHING };
+    let realm = Realm::<Planted<ClosesFrees>>::ruled(2, budget).freed_by_closing();
+    breaks("freed by its own close", realm, ONE_AT_A_TIME);
+}
+
+#[test]
+fn a_leader_with_children_is_not_over_when_its_process_is() {
+    let budget = Budget { wants: [0, 1, 0], crashes: 1, children: 1, ..NOTHING };
+    let realm = Realm::<Planted<Childless>>::ruled(2, budget).freed_by_closing();
+    breaks("children forgotten", realm, ONE_AT_A_TIME);
 }
 
 #[test]
