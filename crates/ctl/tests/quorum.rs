@@ -10,6 +10,8 @@ mod claims;
 mod handovers;
 #[path = "quorum/lists.rs"]
 mod lists;
+#[path = "quorum/roles.rs"]
+mod roles;
 #[path = "quorum/starts.rs"]
 mod starts;
 mod support;

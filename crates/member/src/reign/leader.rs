@@ -4,6 +4,9 @@ use algorithms::{Ctx, Epoch, NodeId, OnClose, Outbox, Span};
 
 use super::{Bid, Clock, Fact, Msg, Reign, Released, Slot, is_majority};
 
+/// Renewals for which a leader waits for a successor to be ready, or for its children to end: two leases.
+const PATIENCE: u8 = 6;
+
 impl Reign {
     /// A majority has promised.
     pub(super) fn accede(&mut self, ctx: &Ctx<'_>, bid: Bid, out: &mut impl Outbox<Self>) {
@@ -31,6 +34,8 @@ impl Reign {
     pub(super) fn renew(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         let Some(lead) = self.lead else { return };
         out.set_timer(Clock::Renew, Span::exactly(ctx.settings.timing.reign() / 3));
+        self.patience = self.patience.saturating_sub(1);
+        self.target = self.target.filter(|_| self.patience > 0);
         if self.bid.is_some() {
             // Counts from its first sending, so saying it again is safe.
             return self.send_bid(ctx, out);
@@ -58,6 +63,7 @@ impl Reign {
     pub(super) fn lose(&mut self, out: &mut impl Outbox<Self>) {
         if self.lead.take().is_some() {
             self.outvoted = false;
+            self.target = None;
             out.cancel_timer(Clock::Renew);
             out.cancel_timer(Clock::Lease(self.slot));
             out.announce(Fact::Lost);
@@ -76,10 +82,17 @@ impl Reign {
     }
 
     pub(super) fn transfer(&mut self, ctx: &Ctx<'_>, to: NodeId, out: &mut impl Outbox<Self>) {
-        if let Some(epoch) = self.lead.filter(|_| to != ctx.me.id) {
-            self.target = Some(to);
+        let possible = to != ctx.me.id && ctx.settings.may_lead(to);
+        if let Some(epoch) = self.lead.filter(|_| possible) {
+            self.wait_for(to);
             out.send(to, Msg::Offer { epoch });
         }
+    }
+
+    /// Not for ever: the operator who asked for it may have given up long ago.
+    fn wait_for(&mut self, successor: NodeId) {
+        self.target = Some(successor);
+        self.patience = PATIENCE;
     }
 
     /// Voters must know whether this process's end is the end of everything that acts on its leadership; and a handover
@@ -119,12 +132,13 @@ impl Reign {
         if self.target != Some(from) && !preempts {
             return;
         }
-        self.target = Some(from);
         if self.attached {
+            self.wait_for(from);
             return out.announce(Fact::StopChildren);
         }
         self.forget_bid(out);
         self.lose(out);
+        self.target = Some(from);
         out.send(from, Msg::Handover(Released { holder: self.me, epoch: self.epoch }));
         // Time for its write and those of the voters: a bid of this member would only get in the way of the successor's.
         out.set_timer(Clock::Retry, Span::jittered(ctx.settings.timing.lease));

@@ -62,7 +62,9 @@ pub struct Reign {
     check: Option<Check>,
     bid: Option<Bid>,
     k: u64,
+    /// Whom the leader hands over to, and for how many more renewals it waits; or whom it has handed over to.
     target: Option<NodeId>,
+    patience: u8,
     attached: bool,
 }
 
@@ -129,6 +131,7 @@ impl Protocol for Reign {
             bid: None,
             k: 0,
             target: None,
+            patience: 0,
             attached: false,
         };
         out.persist(reign.tenure());

@@ -109,14 +109,14 @@ impl<S: Subject> World<'_, S> {
 
     /// The disk is lost too. Only ever a minority's, and only where everybody else has written down what it granted.
     fn wipe(&mut self, node: usize) {
-        let others = (0..self.processes.len()).filter(|&other| other != node);
+        let voters = (0..self.processes.len()).filter(|&voter| self.votes(voter));
         let known = |at: usize| self.processes[at].disk.record.as_ref().and_then(S::vote).is_some();
-        let minority = (self.processes.len() - 1) / 2;
-        self.wiped.insert(node);
-        if self.wiped.len() > minority || !others.into_iter().all(known) {
-            self.wiped.remove(node);
+        let minority = (voters.clone().count() - 1) / 2;
+        let wiped = voters.clone().filter(|&voter| voter == node || self.wiped.contains(voter)).count();
+        if wiped > minority || !voters.into_iter().all(|voter| voter == node || known(voter)) {
             return;
         }
+        self.wiped.insert(node);
         self.kill(node);
         self.processes[node].disk.record = None;
         self.court.wiped(node);

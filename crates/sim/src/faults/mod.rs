@@ -91,6 +91,9 @@ fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, tra
     }
     let nodes = options.nodes.unwrap_or_else(|| rng.between(2, 7) as usize);
     let view = view(row, &settings, nodes, &mut rng);
+    if quorum && rng.chance(30) {
+        roles(&mut settings, &view, &mut rng);
+    }
     let mut plan = Plan::draw(nodes, settings.timing.max_drift * options.drift, quorum, &mut rng);
     let agreed_at = plan.heal_at + bound(&settings, &plan, nodes).as_nanos() as u64;
     plan.actions.push((agreed_at, Action::Agreed));
@@ -124,6 +127,17 @@ fn view(row: &Row, settings: &Settings, nodes: usize, rng: &mut Rng) -> View {
     }
     let ranked = bare::view(row, ranked);
     if (row.check)(&ranked, settings.wins).is_ok() { ranked } else { bare::view(row, ids) }
+}
+
+/// Some members never lead, and some have no vote; at least one may lead.
+fn roles(settings: &mut Settings, view: &View, rng: &mut Rng) {
+    for uid in &view.members()[1..] {
+        match rng.below(4) {
+            0 => settings.witnesses.push(uid.id),
+            1 => settings.learners.push(uid.id),
+            _ => {}
+        }
+    }
 }
 
 /// By when everybody must agree again, from the heal on.

@@ -48,7 +48,7 @@ impl<S: Subject> World<'_, S> {
         let whole = component.iter().all(|a| component.iter().all(|b| a == b || self.network.intact(a, b)));
         let announced = Announced { at: self.now, node, boot: self.processes[node].boot, standing, cause };
         let members = self.view.members();
-        let others = (0..members.len()).filter(|&other| other != node);
+        let others = (0..members.len()).filter(|&other| other != node && self.votes(other));
         let linked =
             |other: usize| Some(self.network.intact_since(node, other)?.max(self.processes[other].settled_since?));
         let linked_since = others.filter_map(linked).collect();
@@ -69,6 +69,10 @@ impl<S: Subject> World<'_, S> {
         }
     }
 
+    pub(super) fn votes(&self, node: usize) -> bool {
+        self.settings.votes(self.view.members()[node].id)
+    }
+
     /// Every leader whose lease runs, and how many voters are bound to it.
     pub(super) fn judge_reigns(&mut self) {
         if !self.court.watches_reigns {
@@ -81,8 +85,9 @@ impl<S: Subject> World<'_, S> {
         };
         let leaders = self.processes.iter().enumerate().filter_map(|(node, process)| {
             let (holder, epoch) = leads(process)?;
-            let bound = (0..self.processes.len()).filter(|&voter| voter == node || self.is_bound(voter, holder));
-            Some(Leader { node, epoch, bound: bound.count() })
+            let voters = (0..self.processes.len()).filter(|&voter| self.votes(voter));
+            let bound = voters.filter(|&voter| voter == node || self.is_bound(voter, holder)).count();
+            Some(Leader { node, epoch, bound })
         });
         let leaders: Vec<Leader> = leaders.collect();
         if !leaders.is_empty() {

@@ -1,20 +1,21 @@
 //! E11: each stable component has exactly one leader, the specified one; after a merge one survives.
 
 use algorithms::catalog::{Elects, Row};
-use algorithms::{Settings, Uid, Wins};
+use algorithms::{Settings, Uid, View};
 use member::Role;
 
 use super::{Invariant, Standings};
 
 pub(crate) struct TheSpecifiedLeader {
-    /// Whether the best member must lead, and what "best" means.
-    best: Option<Wins>,
+    /// The one of this run, where the election leaves no choice.
+    best: Option<Uid>,
 }
 
 impl TheSpecifiedLeader {
-    pub(crate) fn new(row: &Row, settings: &Settings) -> Self {
+    pub(crate) fn new(row: &Row, view: &View, settings: &Settings) -> Self {
         let always_best = row.elects == Elects::Best && (settings.preempt || !row.can_wait);
-        TheSpecifiedLeader { best: always_best.then_some(settings.wins) }
+        let able = view.members().iter().copied().filter(|uid| settings.may_lead(uid.id));
+        TheSpecifiedLeader { best: settings.wins.best(able).filter(|_| always_best) }
     }
 }
 
@@ -33,8 +34,7 @@ impl Invariant for TheSpecifiedLeader {
         if leaders.len() != 1 {
             return Err(format!("{} leaders: {}", leaders.len(), names()));
         }
-        let best = self.best.and_then(|wins| wins.best(members.iter().copied()));
-        match best {
+        match self.best {
             Some(best) if leaders != [best] => Err(format!("{} leads, {best} should", names())),
             _ => Ok(()),
         }

@@ -1,15 +1,22 @@
-//! E5: every quorum leader holds grants of a majority of the configured voters.
+//! E5: every quorum leader holds grants of a majority of the configured voters, and it and they have the role for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use algorithms::{Epoch, NodeId, Uid};
+use algorithms::{Epoch, NodeId, Settings, Uid};
 use member::Role;
 
 use super::{Announced, Granted, Invariant, Scene};
 
-#[derive(Default)]
 pub(crate) struct AMajority {
+    settings: Settings,
+    voters: usize,
     grants: BTreeMap<(Epoch, NodeId), BTreeSet<usize>>,
+}
+
+impl AMajority {
+    pub(crate) fn new(settings: &Settings, voters: usize) -> Self {
+        AMajority { settings: settings.clone(), voters, grants: BTreeMap::new() }
+    }
 }
 
 impl Invariant for AMajority {
@@ -17,7 +24,11 @@ impl Invariant for AMajority {
         "E5"
     }
 
-    fn granted(&mut self, granted: &Granted, _: &[Uid]) -> Result<(), String> {
+    fn granted(&mut self, granted: &Granted, members: &[Uid]) -> Result<(), String> {
+        let who = members[granted.node];
+        if !self.settings.votes(who.id) {
+            return Err(format!("{who} has no vote and granted epoch {} to {}", granted.epoch, granted.holder.id));
+        }
         self.grants.entry((granted.epoch, granted.holder.id)).or_default().insert(granted.node);
         Ok(())
     }
@@ -28,9 +39,12 @@ impl Invariant for AMajority {
         }
         let (who, epoch) = (scene.members[announced.node], announced.standing.epoch);
         let grants = self.grants.get(&(epoch, who.id)).map_or(0, BTreeSet::len);
-        if 2 * grants > scene.members.len() {
+        if !self.settings.may_lead(who.id) {
+            return Err(format!("{who} leads in epoch {epoch} and has not the role for it"));
+        }
+        if 2 * grants > self.voters {
             return Ok(());
         }
-        Err(format!("{who} leads in epoch {epoch} with {grants} grants of {}", scene.members.len()))
+        Err(format!("{who} leads in epoch {epoch} with {grants} grants of {}", self.voters))
     }
 }

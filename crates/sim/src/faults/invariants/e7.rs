@@ -9,11 +9,12 @@ use super::{Announced, Invariant, Scene};
 pub(crate) struct HealthyLeadersStay {
     /// A link counts once the present lease and the one before were applied for over it.
     healthy_ns: u64,
+    voters: usize,
 }
 
 impl HealthyLeadersStay {
-    pub(crate) fn new(timing: &Timing) -> Self {
-        HealthyLeadersStay { healthy_ns: (2 * timing.lease).as_nanos() as u64 }
+    pub(crate) fn new(timing: &Timing, voters: usize) -> Self {
+        HealthyLeadersStay { healthy_ns: (2 * timing.lease).as_nanos() as u64, voters }
     }
 }
 
@@ -28,10 +29,10 @@ impl Invariant for HealthyLeadersStay {
         }
         let healthy = |since: &&u64| **since + self.healthy_ns <= announced.at;
         let linked = scene.linked_since.iter().filter(healthy).count() + 1;
-        if 2 * linked <= scene.members.len() {
+        if 2 * linked <= self.voters {
             return Ok(());
         }
         let who = scene.members[announced.node];
-        Err(format!("{who} lost its lease although it talks to {linked} of {} members", scene.members.len()))
+        Err(format!("{who} lost its lease although it talks to {linked} of {} voters", self.voters))
     }
 }

@@ -111,19 +111,20 @@ impl Court {
     /// `calm`: nothing but deaths happens in this run.
     pub(crate) fn new(row: &Row, view: &View, settings: &Settings, calm: bool) -> Self {
         let classic = settings.safety == Safety::Classic;
+        let voters = view.members().iter().filter(|uid| settings.votes(uid.id)).count();
         let mut invariants: Vec<Box<dyn Invariant>> = vec![
             Box::new(e1::OneLeaderPerEpoch::new(&settings.timing, classic)),
             Box::new(e2::EpochNeverDecreases::new(view.len())),
             Box::new(e6::NoOlderClaim::new(view.len())),
             Box::new(e8::Agreement::default()),
-            Box::new(e11::TheSpecifiedLeader::new(row, settings)),
+            Box::new(e11::TheSpecifiedLeader::new(row, view, settings)),
         ];
         if !classic {
-            invariants.push(Box::new(e3::OneReignAtATime));
+            invariants.push(Box::new(e3::OneReignAtATime { voters }));
             invariants.push(Box::new(e4::OneGrantPerEpoch::default()));
-            invariants.push(Box::new(e5::AMajority::default()));
+            invariants.push(Box::new(e5::AMajority::new(settings, voters)));
             if settings.on_close == OnClose::WaitLease {
-                invariants.push(Box::new(e7::HealthyLeadersStay::new(&settings.timing)));
+                invariants.push(Box::new(e7::HealthyLeadersStay::new(&settings.timing, voters)));
             }
         }
         if calm && classic {
