@@ -4,8 +4,9 @@ use algorithms::{Ctx, Epoch, NodeId, OnClose, Outbox, Span};
 
 use super::{Bid, Clock, Fact, Msg, Reign, Released, Slot, is_majority};
 
-/// Renewals for which a leader waits for a successor to be ready, or for its children to end: two leases.
-const PATIENCE: u8 = 6;
+/// Renewals for which a leader waits for a successor and its own children, four leases: whoever asked for it may have
+/// given up by then.
+const PATIENCE: u8 = 12;
 
 impl Reign {
     /// A majority has promised.
@@ -34,8 +35,16 @@ impl Reign {
     pub(super) fn renew(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         let Some(lead) = self.lead else { return };
         out.set_timer(Clock::Renew, Span::exactly(ctx.settings.timing.reign() / 3));
+        self.bid_again(ctx, lead, out);
         self.patience = self.patience.saturating_sub(1);
         self.target = self.target.filter(|_| self.patience > 0);
+        if let Some(successor) = self.target {
+            // The last offer may be lost, or came before it had granted this epoch.
+            out.send(successor, Msg::Offer { epoch: lead });
+        }
+    }
+
+    fn bid_again(&mut self, ctx: &Ctx<'_>, lead: Epoch, out: &mut impl Outbox<Self>) {
         if self.bid.is_some() {
             // Counts from its first sending, so saying it again is safe.
             return self.send_bid(ctx, out);
@@ -89,7 +98,6 @@ impl Reign {
         }
     }
 
-    /// Not for ever: the operator who asked for it may have given up long ago.
     fn wait_for(&mut self, successor: NodeId) {
         self.target = Some(successor);
         self.patience = PATIENCE;
@@ -133,7 +141,9 @@ impl Reign {
             return;
         }
         if self.attached {
-            self.wait_for(from);
+            if self.target.is_none() {
+                self.wait_for(from);
+            }
             return out.announce(Fact::StopChildren);
         }
         self.forget_bid(out);
