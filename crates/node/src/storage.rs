@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
 
-pub use record::{Damage, INNER_MAX, StateRecord};
+pub use record::{Damage, StateRecord};
 use record::{FILE_BYTES_MAX, Unreadable, VERSION};
 
 /// The data directory of one member, held exclusively while this lives.
@@ -76,9 +76,7 @@ impl Store {
     /// point, the file holds the old record or the new one, whole. Blocks for the disk.
     pub fn write(&self, record: &StateRecord) -> io::Result<()> {
         let Some(bytes) = record::encode(record) else {
-            let (inner, peers) = (record.inner.len(), record.seen.len());
-            let message =
-                format!("an inner record of {inner} bytes and {peers} peers; at most {INNER_MAX} and 256 fit");
+            let message = format!("{} peers were seen; a record holds 256", record.seen.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         };
         let temporary = self.temporary();

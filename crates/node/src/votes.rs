@@ -61,5 +61,5 @@ fn new_cluster(config: &Config, stored: Option<StateRecord>) -> StateRecord {
     let vote = Vote { epoch: Epoch(0), holder: None, longest_lease: config.settings.timing.lease };
     let (member, seen) = stored.map_or_else(Default::default, |stored| (stored.member, stored.seen));
     let member = Record { vote: Some(vote), ..member };
-    StateRecord { members: config.votes_digest(), safety: Safety::Quorum, member, inner: Vec::new(), seen }
+    StateRecord { members: config.votes_digest(), safety: Safety::Quorum, member, seen }
 }

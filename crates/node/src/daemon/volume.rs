@@ -55,7 +55,7 @@ impl Volume {
         instance.carry_out(since_boot(), &mut first);
         let latest = first.0.ok_or_else(|| anyhow!("a member begins with its record"))?;
         let (members, safety) = (config.votes_digest(), config.settings.safety);
-        let record = StateRecord { members, safety, member: latest, inner: Vec::new(), seen: seen.clone() };
+        let record = StateRecord { members, safety, member: latest, seen: seen.clone() };
         let ticket = disk.write(record);
         loop {
             let written = disk.written().await;
@@ -133,13 +133,13 @@ impl Volume {
         let member = Record { incarnation, ..self.latest };
         // Still without a peer, if it was: a third one may have seen a later run.
         let seen = if self.met_nobody { BTreeMap::new() } else { self.seen };
-        (self.disk, StateRecord { members: self.members, safety: self.safety, member, inner: Vec::new(), seen })
+        (self.disk, StateRecord { members: self.members, safety: self.safety, member, seen })
     }
 
     fn write_latest(&mut self) -> Ticket {
         self.remember_at = None;
         let (members, safety, member) = (self.members, self.safety, self.latest);
-        self.disk.write(StateRecord { members, safety, member, inner: Vec::new(), seen: self.seen.clone() })
+        self.disk.write(StateRecord { members, safety, member, seen: self.seen.clone() })
     }
 }
 

@@ -14,8 +14,6 @@ use algorithms::{Epoch, Incarnation, NodeId, Safety};
 use member::Record;
 use member::reign::{Holder, Vote};
 
-/// The most bytes a machine's own record may have.
-pub const INNER_MAX: usize = 1024;
 /// The most peers whose latest incarnation is kept: the limit of the config.
 const SEEN_MAX: usize = 256;
 
@@ -36,8 +34,6 @@ pub struct StateRecord {
     /// Epochs of one kind mean nothing to the other.
     pub safety: Safety,
     pub member: Record,
-    /// The own record of an algorithm that keeps one; empty if there is none. At most [`INNER_MAX`] bytes.
-    pub inner: Vec<u8>,
     /// The latest run of every peer this member was ever connected to: an earlier one has forgotten its promises.
     pub seen: BTreeMap<NodeId, Incarnation>,
 }
@@ -73,12 +69,12 @@ pub(super) enum Unreadable {
     Newer { version: u16 },
 }
 
-/// `None` if the inner record is too long, or more peers were seen than a cluster has.
+/// `None` if more peers were seen than a cluster has.
 pub(super) fn encode(record: &StateRecord) -> Option<Vec<u8>> {
-    if record.inner.len() > INNER_MAX || record.seen.len() > SEEN_MAX {
+    if record.seen.len() > SEEN_MAX {
         return None;
     }
-    let mut bytes = Vec::with_capacity(128 + record.inner.len());
+    let mut bytes = Vec::with_capacity(128 + 20 * record.seen.len());
     bytes.extend(MAGIC);
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend(0_u32.to_le_bytes());
@@ -89,8 +85,6 @@ pub(super) fn encode(record: &StateRecord) -> Option<Vec<u8>> {
     bytes.extend(ceiling.0.to_le_bytes());
     bytes.extend(followed.0.to_le_bytes());
     put_vote(&mut bytes, vote);
-    bytes.extend((record.inner.len() as u16).to_le_bytes());
-    bytes.extend(&record.inner);
     bytes.extend((record.seen.len() as u16).to_le_bytes());
     for (peer, &incarnation) in &record.seen {
         bytes.extend(peer.0.to_le_bytes());
@@ -163,11 +157,7 @@ impl Fields<'_> {
         let incarnation = self.incarnation()?;
         let (ceiling, followed) = (Epoch(self.u64()?), Epoch(self.u64()?));
         let member = Record { incarnation, ceiling, followed, vote: self.vote()? };
-        let inner_length = usize::from(self.u16()?);
-        let (inner, rest) = self.0.split_at_checked(inner_length).filter(|_| inner_length <= INNER_MAX)?;
-        self.0 = rest;
-        let inner = inner.to_vec();
-        Some(StateRecord { members, safety, member, inner, seen: self.seen()? })
+        Some(StateRecord { members, safety, member, seen: self.seen()? })
     }
 
     fn seen(&mut self) -> Option<BTreeMap<NodeId, Incarnation>> {
@@ -228,14 +218,12 @@ mod tests {
             members: 0xfeed,
             safety: Safety::Quorum,
             member: Record { incarnation, ceiling: Epoch(128), followed: Epoch(78), vote: Some(vote) },
-            inner: (0..=255).collect(),
             seen: BTreeMap::from([(NodeId(2), Incarnation { counter: 9, nonce: 0xabcd }), (NodeId(5), incarnation)]),
         }
     }
 
     fn empty() -> StateRecord {
-        let (member, inner, seen) = (Record::default(), Vec::new(), BTreeMap::new());
-        StateRecord { members: 0, safety: Safety::Classic, member, inner, seen }
+        StateRecord { members: 0, safety: Safety::Classic, member: Record::default(), seen: BTreeMap::new() }
     }
 
     #[test]
@@ -244,18 +232,17 @@ mod tests {
         holderless.member.vote = holderless.member.vote.map(|vote| Vote { holder: None, ..vote });
         let everybody =
             |peers| (0..peers).map(|id| (NodeId(id), Incarnation { counter: 1, nonce: u64::from(id) })).collect();
-        let largest = StateRecord { inner: vec![7; INNER_MAX], seen: everybody(256), ..full() };
+        let largest = StateRecord { seen: everybody(256), ..full() };
         assert!((encode(&largest).unwrap().len() as u64) < FILE_BYTES_MAX);
         for record in [empty(), full(), holderless, largest] {
             assert_eq!(decode(&encode(&record).unwrap()), Ok(record));
         }
-        assert_eq!(encode(&StateRecord { inner: vec![7; INNER_MAX + 1], ..full() }), None);
         assert_eq!(encode(&StateRecord { seen: everybody(257), ..full() }), None);
     }
 
     #[test]
     fn the_layout_of_version_1_does_not_change() {
-        let bytes = encode(&StateRecord { inner: vec![0xaa], ..full() }).unwrap();
+        let bytes = encode(&full()).unwrap();
         let hex = include_str!("record-v1.hex").trim();
         let stored: Vec<u8> =
             (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
