@@ -1,5 +1,7 @@
 //! One conversation with one member.
 
+use std::os::fd::{AsFd, BorrowedFd};
+
 use thiserror::Error;
 use transport::{ClientConnection, ClientSettings, CodecError, ConnectError, FrameError, RecvError, RefuseCode};
 
@@ -176,6 +178,13 @@ pub enum Notice {
 #[derive(Debug)]
 pub struct Attachment {
     client: Client,
+}
+
+/// To be held by another process too: the member sees the end when nobody holds it any more.
+impl AsFd for Attachment {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.client.connection.as_fd()
+    }
 }
 
 impl Attachment {

@@ -52,7 +52,7 @@ impl<E: Election, O: Outbox<Member<E>>> Outbox<E> for Inner<'_, E, O> {
 
     /// Ids of dead nodes are removed by nobody: the hop limit ends them.
     fn forward(&mut self, to: E::Link, message: E::Message) {
-        let hops = self.hops + 1;
+        let hops = self.hops.saturating_add(1);
         if usize::from(hops) <= 2 * self.full.len() {
             self.post(to, message, hops);
         }

@@ -273,7 +273,7 @@ impl<E: Election> Member<E> {
                 }
             }
             Timer::Abstain => self.abstains = false,
-            Timer::Handover => self.order(ctx, Order::StepDown, out),
+            Timer::Handover => self.give_way(ctx, Order::StepDown, out),
             Timer::Forgive => self.forgive(ctx, out),
             Timer::Reign(clock) => self.govern(ctx, Input::Timer(clock), out),
             Timer::Inner(inner) => {

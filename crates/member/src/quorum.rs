@@ -20,7 +20,8 @@ impl<E: Election> Member<E> {
     /// The reign of this life; it has chosen the same incarnation from the same dice.
     pub(crate) fn found_reign(&mut self, ctx: &Ctx<'_>, stored: &Record, out: &mut impl Outbox<Self>) {
         let tenure = Tenure { life: stored.incarnation, vote: stored.vote };
-        let reign = Reign::start(ctx, Some(tenure), &mut self.throne(ctx, Cause::Started, out));
+        let mut reign = Reign::start(ctx, Some(tenure), &mut self.throne(ctx, Cause::Started, out));
+        reign.saw(self.followed);
         self.reign = Some(reign);
     }
 
@@ -130,8 +131,12 @@ impl<E: Election> Member<E> {
         };
         // Its own word counts for more than what others say of it, and hearsay of hearsay could go in circles.
         let hearsay = at != from && (self.contacts.is_up(at) || !beat.firsthand);
-        if hearsay || claim.epoch < self.followed || claim.uid == ctx.me || self.leader == Some(claim) {
+        let old = claim.epoch < self.followed || claim.uid == ctx.me || self.leader == Some(claim);
+        if hearsay || old || !self.plausible(claim.epoch) {
             return;
+        }
+        if let Some(reign) = &mut self.reign {
+            reign.saw(claim.epoch);
         }
         if claim.epoch > self.followed {
             self.followed = claim.epoch;
@@ -167,12 +172,15 @@ impl<E: Election> Member<E> {
             return;
         }
         self.abstains = true;
-        match self.heir(ctx) {
-            Some(heir) => {
-                out.set_timer(Timer::Handover, Span::exactly(2 * ctx.settings.timing.answer_timeout));
-                self.order(ctx, Order::Transfer(heir.id), out);
-            }
-            None => self.order(ctx, Order::StepDown, out),
+        let order = self.heir(ctx).map_or(Order::StepDown, |heir| Order::Transfer(heir.id));
+        self.give_way(ctx, order, out);
+    }
+
+    /// And insists, should it still lead after a while: its children may have to stop first.
+    pub(crate) fn give_way(&mut self, ctx: &Ctx<'_>, order: Order, out: &mut impl Outbox<Self>) {
+        self.order(ctx, order, out);
+        if self.leads(ctx) {
+            out.set_timer(Timer::Handover, Span::exactly(2 * ctx.settings.timing.answer_timeout));
         }
     }
 }
@@ -200,7 +208,9 @@ impl<E: Election, O: Outbox<Member<E>>> Throne<'_, E, O> {
         *self.leader = epoch.map(|epoch| Claim { epoch, uid: self.me });
         *self.followed = (*self.followed).max(epoch.unwrap_or_default());
         let role = if epoch.is_some() { Role::Leader } else { Role::Candidate };
-        *self.announced = Standing { role, leader: epoch.map(|_| self.me.id), epoch: *self.followed };
+        // What it leads in, whatever it has heard: that is what its token says.
+        let shown = epoch.unwrap_or(*self.followed);
+        *self.announced = Standing { role, leader: epoch.map(|_| self.me.id), epoch: shown };
         self.out.announce(Event::Became { now: *self.announced, cause });
     }
 }
@@ -228,12 +238,12 @@ impl<E: Election, O: Outbox<Member<E>>> Outbox<Reign> for Throne<'_, E, O> {
     }
     fn announce(&mut self, fact: Fact) {
         match fact {
-            Fact::Leading { epoch, until } => {
-                self.out.announce(Event::Lease(until));
+            Fact::Leading { epoch, until, bare } => {
+                self.out.announce(Event::Lease { until, bare });
                 let again = self.leader.is_some_and(|claim| claim.uid == self.me);
                 self.became(Some(epoch), if again { Cause::Bumped } else { Cause::Elected });
             }
-            Fact::Extended { until } => self.out.announce(Event::Lease(until)),
+            Fact::Extended { until, bare } => self.out.announce(Event::Lease { until, bare }),
             Fact::StopChildren => self.out.announce(Event::StopChildren),
             Fact::Lost => self.became(None, self.cause),
             Fact::Granted { epoch, holder } => self.out.announce(Event::Granted { epoch, holder }),

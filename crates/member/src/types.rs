@@ -254,8 +254,12 @@ pub enum Event {
     Suspects(NodeId),
     /// Somebody is to take over: whatever acts on this member's leadership must stop first, and its end be told.
     StopChildren,
-    /// This member may claim to lead until this lease timer is due, and not a moment longer.
-    Lease(Slot),
+    /// This member may claim to lead until this lease timer is due, and not a moment longer. `bare`: a majority thinks
+    /// that nobody but its own process acts on that.
+    Lease {
+        until: Slot,
+        bare: bool,
+    },
     /// Promised this epoch to that member.
     Granted {
         epoch: Epoch,

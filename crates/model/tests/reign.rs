@@ -107,7 +107,15 @@ fn a_closed_connection_frees_only_whom_nobody_acts_for() {
     complete("closing frees, two that live", &Realm::ruled(3, Budget { closes: 2, ..REVOLT }).freed_by_closing());
     let renewal = Budget { closes: 1, renewals: 1, ..REVOLT };
     complete("closing frees, one that lives, a renewal", &Realm::ruled(2, renewal).freed_by_closing());
-    complete("closing frees, a child", &Realm::ruled(3, Budget { children: 1, ..crash }).freed_by_closing());
+    let child = Budget { children: 1, ..REVOLT };
+    complete("closing frees, a child", &Realm::ruled(3, Budget { crashes: 1, ..child }).freed_by_closing());
+    complete("closing frees, a child that lives", &Realm::ruled(1, Budget { closes: 2, ..child }).freed_by_closing());
+    complete(
+        "closing frees, a child steps down",
+        &Realm::ruled(2, Budget { step_downs: 1, ..child }).freed_by_closing(),
+    );
+    let bids = Budget { children: 1, crashes: 1, ..DUEL };
+    bounded("closing frees, a child before it leads", &Realm::free(1, bids).freed_by_closing());
     let all = Budget { closes: 2, renewals: 2, restarts: 1, children: 1, wants: [1, 1, 1], step_downs: 1, ..crash };
     bounded("closing frees, everything", &Realm::ruled(3, all).freed_by_closing());
 }

@@ -106,7 +106,7 @@ impl Daemon {
             seed: u64::from_le_bytes(seed),
         };
         let mut instance = host::start(config.row, setup);
-        let face = Face::new(instance.first_standing(), config.settings.safety == Safety::Quorum);
+        let face = Face::new(instance.standing(), config.settings.safety == Safety::Quorum);
         let volume = Volume::begin(disk, &config, stored, instance.as_mut()).await?;
         let incarnation = instance.incarnation();
         let peers = config.peers.iter().filter(|peer| peer.id != id).map(|peer| (peer.id.0, peer.address.clone()));
@@ -344,7 +344,8 @@ impl Daemon {
         if leads && !alone {
             self.instance.command(Command::StepDown);
             self.carry_out();
-            let until = since_boot() + HANDOVER;
+            // Long enough for a heir that does not answer to be given up, and for a release without one.
+            let until = since_boot() + HANDOVER.max(3 * self.config.settings.timing.answer_timeout);
             while since_boot() < until && self.outside.face.standing().leader.is_none_or(|leader| leader == self.id) {
                 self.turn(until).await?;
             }

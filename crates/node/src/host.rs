@@ -19,7 +19,8 @@ pub(crate) trait World {
     fn write(&mut self, record: Record, barrier: bool);
     fn announce(&mut self, event: Event);
     /// This member may claim to lead until then, measured since boot.
-    fn leased(&mut self, until: Option<Duration>);
+    /// `bare`: a majority thinks that nothing but this process acts on it.
+    fn leased(&mut self, until: Option<Duration>, bare: bool);
 }
 
 /// One member, of whatever algorithm.
@@ -36,8 +37,8 @@ pub(crate) trait Instance {
     fn written(&mut self, record: Record, barrier: bool);
     /// Carries out the effects that are not behind a barrier. False: some are, and wait for the disk.
     fn carry_out(&mut self, now: Duration, world: &mut dyn World) -> bool;
-    /// Before anything was announced.
-    fn first_standing(&self) -> Standing;
+    /// What it knows itself to be: its last word about it may still wait for the disk.
+    fn standing(&self) -> Standing;
     fn incarnation(&self) -> algorithms::Incarnation;
     fn links(&self) -> NodeSet;
     fn algorithm_messages(&self) -> u64;
@@ -209,10 +210,10 @@ impl<E: Election> Instance for Host<E> {
                     world.write(record, true);
                 }
                 Effect::Store(record) => world.write(record, false),
-                Effect::Announce(Event::Lease(slot)) => {
+                Effect::Announce(Event::Lease { until: slot, bare }) => {
                     let lease = Timer::Reign(Clock::Lease(slot));
                     let until = self.timers.iter().find(|(timer, _)| *timer == lease).map(|(_, due)| *due);
-                    world.leased(until);
+                    world.leased(until, bare);
                 }
                 Effect::Announce(event) => world.announce(event),
             }
@@ -220,7 +221,7 @@ impl<E: Election> Instance for Host<E> {
         self.effects.is_empty()
     }
 
-    fn first_standing(&self) -> Standing {
+    fn standing(&self) -> Standing {
         self.member.standing()
     }
 
@@ -249,3 +250,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 }
+
+#[cfg(test)]
+#[path = "host_tests.rs"]
+mod tests;

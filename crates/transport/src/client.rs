@@ -1,6 +1,7 @@
 //! The client's side of a connection: what `ctl` and library clients use.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -69,6 +70,12 @@ pub async fn connect_client(address: &str, settings: &ClientSettings) -> Result<
     match timeout(settings.deadline, connect(address, settings)).await {
         Ok(result) => result,
         Err(_) => Err(ConnectError::Timeout),
+    }
+}
+
+impl AsFd for ClientConnection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 }
 

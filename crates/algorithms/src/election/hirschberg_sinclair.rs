@@ -93,7 +93,8 @@ impl HirschbergSinclair {
     }
 
     fn probe(&self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        let message = Msg::Out { id: ctx.me, phase: self.phase, hops: 1 << self.phase };
+        let message =
+            Msg::Out { id: ctx.me, phase: self.phase, hops: 1_u32.checked_shl(self.phase.into()).unwrap_or(u32::MAX) };
         out.send(Side::Left, message);
         out.send(Side::Right, message);
     }
@@ -127,7 +128,7 @@ impl HirschbergSinclair {
             Some(first) if first == from => {}
             Some(_) => {
                 self.got = None;
-                self.phase += 1;
+                self.phase = self.phase.saturating_add(1);
                 self.probe(ctx, out);
             }
         }

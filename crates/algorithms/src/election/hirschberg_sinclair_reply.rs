@@ -114,7 +114,7 @@ impl HirschbergSinclairReply {
             }
         } else if ctx.beats(value, ctx.me) {
             self.status = Status::Lost;
-            let num = num + 1;
+            let num = num.saturating_add(1);
             if num < maxnum {
                 out.forward(side.opposite(), Msg::From { value, num, maxnum });
             } else {
@@ -138,7 +138,7 @@ impl HirschbergSinclairReply {
                     return;
                 }
                 if ok && first_ok {
-                    self.maxnum *= 2;
+                    self.maxnum = self.maxnum.saturating_mul(2);
                     self.probe(ctx, out);
                 } else {
                     self.status = Status::Lost;

@@ -106,7 +106,7 @@ impl ItaiRodeh {
     }
 
     fn token(&mut self, ctx: &Ctx<'_>, token: Token, out: &mut impl Outbox<Self>) {
-        let onward = Token { hop: token.hop + 1, ..token };
+        let onward = Token { hop: token.hop.saturating_add(1), ..token };
         let ItaiRodeh::Active { round, number } = *self else {
             if *self == ItaiRodeh::Passive {
                 out.forward(Side::Right, Msg::Token(onward));
@@ -115,7 +115,7 @@ impl ItaiRodeh {
         };
         if token.hop as usize == ctx.view.len() {
             if !token.unique {
-                return self.draw(ctx, round + 1, out);
+                return self.draw(ctx, round.saturating_add(1), out);
             }
             *self = ItaiRodeh::Done;
             out.announce(Outcome::Won);

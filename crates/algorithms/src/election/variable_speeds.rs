@@ -126,7 +126,8 @@ impl VariableSpeeds {
         self.best = Some(id);
         if slow || self.status == Status::Awake {
             let number = numbers::numbering(ctx.view.members(), ctx.wins(), FIRST)(id);
-            self.due = Some(r + (1 << number) - 1);
+            let wait = 1_u64.checked_shl(number).unwrap_or(u64::MAX) - 1;
+            self.due = Some(r.saturating_add(wait));
         } else {
             self.due = None;
             out.push(Msg::Token { id, slow });

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -26,10 +26,12 @@ pub(crate) struct Leash {
 }
 
 impl Leash {
-    /// Starts the guard, which starts the command, unless the soft deadline has passed by then.
+    /// Starts the guard, which starts the command, unless the soft deadline has passed by then. It holds the attachment
+    /// too: the member is not to think that nothing runs any more when only `ctl` is gone.
     pub(crate) fn start(
         command: &[OsString],
         environment: &[(&str, String)],
+        attachment: BorrowedFd<'_>,
         deadlines: Deadlines,
         grace: Duration,
     ) -> io::Result<Self> {
@@ -38,7 +40,7 @@ impl Leash {
         let children = signal(SignalKind::child())?;
         let (ours, theirs) = StdStream::pair()?;
         spawn(command, environment, theirs)?;
-        pass_stdin(&ours)?;
+        pass(&ours, attachment)?;
         ours.set_nonblocking(true)?;
         let (reports, orders) = UnixStream::from_std(ours)?.into_split();
         let mut leash = Leash { orders, reports: BufReader::new(reports).lines(), children };
@@ -92,10 +94,10 @@ fn spawn(command: &[OsString], environment: &[(&str, String)], socket: StdStream
 }
 
 /// The guard's own stdin is the socket; the command gets this process's.
-fn pass_stdin(socket: &StdStream) -> io::Result<()> {
+fn pass(socket: &StdStream, attachment: BorrowedFd<'_>) -> io::Result<()> {
     let stdin = io::stdin();
-    let passed = [stdin.as_fd()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let passed = [stdin.as_fd(), attachment];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&passed));
     sendmsg(socket, &[IoSlice::new(b"0")], &mut ancillary, SendFlags::NOSIGNAL)?;

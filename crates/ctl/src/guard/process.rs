@@ -35,7 +35,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             .because(error.to_string())
             .hint("it is part of `ctl lead -- COMMAND` and does not work alone")
     };
-    let (socket, stdin) = receive().map_err(internal)?;
+    let (socket, stdin, _attachment) = receive().map_err(internal)?;
     prepare().map_err(internal)?;
     let (orders, reports) = socket.into_split();
     let mut orders = BufReader::new(orders).lines();
@@ -56,20 +56,21 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The socket is this process's stdin; the first thing on it is the stdin that the command shall have.
-fn receive() -> io::Result<(UnixStream, OwnedFd)> {
+/// The socket is this process's stdin; the first thing on it is the stdin that the command shall have, and with it the
+/// connection by which the member knows that something runs.
+fn receive() -> io::Result<(UnixStream, OwnedFd, OwnedFd)> {
     let socket = StdStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     recvmsg(&socket, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
     let passed = ancillary.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next().zip(fds.next()),
         _ => None,
     });
-    let stdin = passed.ok_or_else(|| io::Error::other("nobody gave it a command's stdin"))?;
+    let (stdin, attachment) = passed.ok_or_else(|| io::Error::other("nobody gave it a command's stdin"))?;
     socket.set_nonblocking(true)?;
-    Ok((UnixStream::from_std(socket)?, stdin))
+    Ok((UnixStream::from_std(socket)?, stdin, attachment))
 }
 
 fn prepare() -> io::Result<()> {

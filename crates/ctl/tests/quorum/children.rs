@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use ctl::cluster::Plan;
+use ctl::cluster::{Plan, Scratch};
+use rustix::process::Signal;
 
 use super::handovers::patient;
 use super::support::{Live, PATIENCE};
@@ -54,6 +55,44 @@ async fn the_children_of_a_paused_leader_are_gone_before_those_of_the_next_start
         let tokens: Vec<u64> = text.lines().map(|line| line.parse().unwrap()).collect();
         assert!(tokens.is_sorted(), "run {run}: a token after a larger one: {tokens:?}");
         assert!(tokens.contains(&first) && tokens.contains(&second));
+    }
+}
+
+/// The guard is left, and gives the command its grace: the member knows of it until then.
+#[tokio::test]
+async fn a_leader_whose_ctl_was_killed_hands_over_when_the_guard_is_done() {
+    let _turn = turn().await;
+    for on_close in ["wait-lease", "immediate"] {
+        for run in 0..runs() {
+            let mut live = Live::start(&Plan { on_close: Some(on_close.into()), ..plan(3) });
+            live.agreement_on(3, THREE).await;
+            let mut lead = Lead::start(&live, 3, STUBBORN);
+            lead.up().await;
+            lead.signal(Signal::KILL);
+            // Where a busy machine has cost it its lease there is nothing to step down from.
+            live.ctl(&["step-down"]).await;
+            live.agreement_that(THREE, |leader, _| leader != 3).await;
+            assert_eq!(lead.processes(), [], "{on_close}, run {run}: they overlap the next reign");
+        }
+    }
+}
+
+/// Its heir does not answer, so it goes on leading for a while, and somebody attaches just then.
+#[tokio::test]
+async fn whoever_attaches_to_a_leader_that_gives_way_is_waited_for_too() {
+    let _turn = turn().await;
+    for run in 0..runs() {
+        let timing = "[timing]\nlease = \"4s\"\nsuspect_after = \"3s\"\nanswer_timeout = \"500ms\"\n";
+        let mut live = Live::start_with(&plan(3), Scratch::new("live").unwrap(), timing);
+        live.agreement_on(3, THREE).await;
+        live.cluster.pause(2).unwrap();
+        live.client(3).await.step_down().await.unwrap();
+        let mut lead = Lead::start(&live, 3, STUBBORN);
+        live.agreement_on(1, &[1, 3]).await;
+        assert_eq!(lead.processes(), [], "run {run}: they overlap the next reign");
+        live.cluster.resume(2).unwrap();
+        lead.signal(Signal::TERM);
+        lead.exit().await;
     }
 }
 

@@ -75,7 +75,9 @@ impl Reign {
         self.k += 1;
         let slot = self.slot.other();
         let acks = ctx.view.position(ctx.me.id).into_iter().collect();
-        self.bid = Some(Bid { epoch, k: self.k, acks, refusals: NodeSet::default(), after, slot });
+        self.bid =
+            Some(Bid { epoch, k: self.k, acks, refusals: NodeSet::default(), after, slot, bare: !self.attached });
+        self.exposed |= !self.attached;
         out.set_timer(Clock::Lease(slot), Span::exactly(ctx.settings.timing.reign()));
     }
 
@@ -91,8 +93,8 @@ impl Reign {
     }
 
     fn bid_message(&self, bid: Bid) -> Msg {
-        let Bid { epoch, k, after, .. } = bid;
-        Msg::Bid { epoch, k, holder: self.me, after, bare: !self.attached }
+        let Bid { epoch, k, after, bare, .. } = bid;
+        Msg::Bid { epoch, k, holder: self.me, after, bare }
     }
 
     pub(super) fn ack(&mut self, ctx: &Ctx<'_>, from: usize, epoch: Epoch, k: u64, out: &mut impl Outbox<Self>) {
@@ -112,7 +114,7 @@ impl Reign {
 
     pub(super) fn refuse(&mut self, ctx: &Ctx<'_>, from: usize, epoch: Epoch, k: u64, out: &mut impl Outbox<Self>) {
         self.saw(epoch);
-        self.outvoted |= self.lead.is_some_and(|lead| epoch >= lead);
+        self.outvoted |= self.is_near(epoch) && self.lead.is_some_and(|lead| epoch >= lead);
         let Some(bid) = self.bid.as_mut().filter(|bid| bid.k == k) else { return };
         bid.refusals.insert(from);
         let refusals = bid.refusals;

@@ -15,6 +15,11 @@ impl Reign {
             out.cancel_timer(Clock::Lease(self.slot));
         }
         let extended = self.lead == Some(bid.epoch);
+        if self.lead.is_none() {
+            self.target = None;
+        }
+        self.resting = false;
+        self.exposed = bid.bare;
         self.bid = None;
         self.check = None;
         self.wants = false;
@@ -24,9 +29,9 @@ impl Reign {
         self.lead = Some(bid.epoch);
         self.outvoted &= extended;
         out.announce(if extended {
-            Fact::Extended { until: bid.slot }
+            Fact::Extended { until: bid.slot, bare: bid.bare }
         } else {
-            Fact::Leading { epoch: bid.epoch, until: bid.slot }
+            Fact::Leading { epoch: bid.epoch, until: bid.slot, bare: bid.bare }
         });
         out.cancel_timer(Clock::Retry);
         out.set_timer(Clock::Renew, Span::exactly(ctx.settings.timing.reign() / 3));
@@ -79,8 +84,11 @@ impl Reign {
         }
     }
 
-    /// First the word that it leads no more, then the release.
+    /// First the word that it leads no more, then the release; and before both, the end of what acts on its leadership.
     pub(super) fn step_down(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if self.lead.is_some() && self.attached {
+            return out.announce(Fact::StopChildren);
+        }
         self.wants = false;
         self.target = None;
         if self.lead.is_some() || self.bid.is_some() {
@@ -108,6 +116,14 @@ impl Reign {
     pub(super) fn attach(&mut self, ctx: &Ctx<'_>, attached: bool, out: &mut impl Outbox<Self>) {
         self.attached = attached;
         if self.lead.is_none() {
+            // Whoever grants this bid must know of it too.
+            if let Some(bid) = self.bid.filter(|bid| attached && bid.bare) {
+                self.forget_bid(out);
+                self.bid_for(ctx, bid.epoch, bid.after, out);
+                self.grant(ctx, bid.epoch, self.me, out);
+                self.send_bid(ctx, out);
+                self.count(ctx, out);
+            }
             return;
         }
         if attached {
@@ -157,7 +173,7 @@ impl Reign {
     /// The leader has let go in favour of this member.
     pub(super) fn handover(&mut self, ctx: &Ctx<'_>, released: Released, out: &mut impl Outbox<Self>) {
         let free = self.lead.is_none() && self.bid.is_none() && self.would_grant(self.me, Some(released));
-        if free && self.electable(ctx) {
+        if free && self.electable(ctx) && self.is_near(released.epoch) {
             let epoch = self.epoch.max(self.seen).max(released.epoch).next();
             self.open(ctx, epoch, Some(released), out);
         }
@@ -168,8 +184,10 @@ impl Reign {
     pub(super) fn lose_supporter(&mut self, ctx: &Ctx<'_>, peer: NodeId, out: &mut impl Outbox<Self>) {
         let frees = ctx.settings.on_close == OnClose::Immediate;
         let Some(at) = ctx.view.position(peer).filter(|_| frees) else { return };
-        self.supporters.remove(at);
-        if let Some(bid) = &mut self.bid {
+        if self.exposed {
+            self.supporters.remove(at);
+        }
+        if let Some(bid) = self.bid.as_mut().filter(|bid| bid.bare) {
             bid.acks.remove(at);
         }
         if self.lead.is_some() && !is_majority(ctx, &self.supporters) {

@@ -27,6 +27,8 @@ pub use types::{Clock, Fact, Holder, Msg, Order, Released, Slot, Tenure, Vote};
 
 /// No message may push the epoch further than this at once: it would run out.
 const MAX_LEAP: u64 = 1 << 40;
+/// Nor ever beyond this: a token has 48 bits for it.
+const MAX_EPOCH: u64 = 1 << 47;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[allow(clippy::struct_excessive_bools)] // independent facts, each with its own timer or rule
@@ -59,6 +61,9 @@ pub struct Reign {
     slot: Slot,
     won: u64,
     supporters: NodeSet,
+    /// A supporter may have heard since that nobody but this process acts on its leadership: it is free when their
+    /// connection closes, where closing frees.
+    exposed: bool,
     check: Option<Check>,
     bid: Option<Bid>,
     k: u64,
@@ -93,6 +98,7 @@ struct Bid {
     refusals: NodeSet,
     after: Option<Released>,
     slot: Slot,
+    bare: bool,
 }
 
 impl Protocol for Reign {
@@ -127,6 +133,7 @@ impl Protocol for Reign {
             slot: Slot::A,
             won: 0,
             supporters: NodeSet::default(),
+            exposed: false,
             check: None,
             bid: None,
             k: 0,
@@ -254,10 +261,16 @@ impl Reign {
         }
     }
 
-    fn saw(&mut self, epoch: Epoch) {
-        if epoch.0 <= self.epoch.0.saturating_add(MAX_LEAP) {
+    /// Somebody has granted or claimed this epoch: the next bid goes above it.
+    pub fn saw(&mut self, epoch: Epoch) {
+        if self.is_near(epoch) {
             self.seen = self.seen.max(epoch);
         }
+    }
+
+    /// Can the epoch after this one still be bid for, and granted by those who know no more than this member?
+    fn is_near(&self, epoch: Epoch) -> bool {
+        epoch.0 < self.epoch.0.saturating_add(MAX_LEAP).min(MAX_EPOCH)
     }
 
     /// To every other voter.

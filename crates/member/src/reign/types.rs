@@ -152,10 +152,10 @@ pub enum Order {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Fact {
-    /// Leads from now until this lease ends.
-    Leading { epoch: Epoch, until: Slot },
+    /// Leads from now until this lease ends. `bare`: a majority thinks that nobody else acts on it.
+    Leading { epoch: Epoch, until: Slot, bare: bool },
     /// Goes on leading, until this lease ends.
-    Extended { until: Slot },
+    Extended { until: Slot, bare: bool },
     /// Leads no more.
     Lost,
     /// Is to hand over, as soon as nothing acts on its leadership any more.

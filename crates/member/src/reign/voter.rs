@@ -2,7 +2,7 @@
 
 use algorithms::{Ctx, Epoch, OnClose, Outbox, Span};
 
-use super::{Clock, Fact, Holder, MAX_LEAP, Msg, Reign, Released, voters};
+use super::{Clock, Fact, Holder, MAX_EPOCH, Msg, Reign, Released, voters};
 
 impl Reign {
     pub(super) fn pre_ask(
@@ -35,7 +35,7 @@ impl Reign {
     pub(super) fn grants(&self, ctx: &Ctx<'_>, epoch: Epoch, holder: Holder, after: Option<Released>) -> bool {
         let same = self.holder == Some(holder);
         let possible = ctx.settings.votes(ctx.me.id) && self.blank.is_none();
-        let near = epoch.0 <= self.epoch.0.saturating_add(MAX_LEAP);
+        let near = self.is_near(Epoch(epoch.0.saturating_sub(1)));
         possible
             && near
             && match epoch.cmp(&self.epoch) {
@@ -141,6 +141,9 @@ impl Reign {
     pub(super) fn read(&mut self, ctx: &Ctx<'_>, from: usize, epoch: Option<Epoch>, out: &mut impl Outbox<Self>) {
         let voter = ctx.settings.votes(ctx.view.members()[from].id);
         let Some(reads) = self.blank.as_mut().filter(|_| !self.settling && voter) else { return };
+        if epoch.is_some_and(|epoch| epoch.0 >= MAX_EPOCH) {
+            return;
+        }
         if let Some(epoch) = epoch {
             reads.told.insert(from);
             reads.epoch = reads.epoch.max(epoch);

@@ -65,7 +65,8 @@ impl<P: Subject> Realm<P> {
         for peer in self.view.others(self.id(at)) {
             tell(left.transfers > 0 && leads, Order::Transfer(peer.id));
         }
-        tell(left.children > 0 && leads && node.child == Child::None, Order::Attached(true));
+        tell(left.children > 0 && stands && node.child == Child::None, Order::Attached(true));
+        tell(node.child != Child::None, Order::Attached(false));
         if self.closing_frees() {
             let ends = state.ends.iter().filter(|end| end.to == at);
             steps.extend(ends.map(|end| (at, Cause::Sees(end.from, end.life))));
@@ -115,7 +116,7 @@ impl Budget {
             Cause::Told(Order::Transfer(_)) => &mut self.transfers,
             Cause::Told(Order::Claim) => &mut self.claims,
             Cause::Told(Order::StepDown) => &mut self.step_downs,
-            Cause::Told(Order::Attached(_)) => &mut self.children,
+            Cause::Told(Order::Attached(true)) => &mut self.children,
             Cause::Closes(_) => &mut self.closes,
             Cause::Restarts => &mut self.restarts,
             Cause::RestartsBlank => &mut self.wipes,

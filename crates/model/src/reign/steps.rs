@@ -66,8 +66,8 @@ impl<P: Subject> Realm<P> {
             }
             Cause::Fires(clock) => member.step(&ctx, Input::Timer(clock), &mut out),
             Cause::Told(order) => {
-                if order == Order::Attached(true) {
-                    at.child = Child::Waits;
+                if let Order::Attached(attached) = order {
+                    at.child = if attached { Child::Waits } else { Child::None };
                 }
                 member.step(&ctx, Input::Command(order), &mut out);
                 // Else whoever wants to lead bids for the next epoch, and the next, without end.
@@ -97,6 +97,7 @@ impl<P: Subject> Realm<P> {
         cause: Cause,
         effects: impl IntoIterator<Item = Effect<P>>,
     ) {
+        let running = state.nodes[node].running();
         for effect in effects {
             match effect {
                 Effect::Send(to, message) => self.send(state, node, cause, to, message),
@@ -110,7 +111,7 @@ impl<P: Subject> Realm<P> {
                 Effect::Persist(record) | Effect::Store(record) => {
                     Arc::make_mut(&mut state.nodes[node]).write(record);
                 }
-                Effect::Announce(fact) => Self::heard(state, node, fact),
+                Effect::Announce(fact) => Self::heard(state, node, fact, running),
             }
         }
     }
@@ -135,20 +136,27 @@ impl<P: Subject> Realm<P> {
         }
     }
 
-    fn heard(state: &mut State<P>, node: usize, fact: Fact) {
+    /// `running`: the claim before this step.
+    fn heard(state: &mut State<P>, node: usize, fact: Fact, running: Option<(Claim, u8)>) {
         let at = Arc::make_mut(&mut state.nodes[node]);
         match fact {
-            Fact::Leading { epoch, until } => {
+            Fact::Leading { epoch, until, bare } => {
                 let handed_over = at.succeeds == Some(epoch);
                 at.claim = Some(Claim { epoch, until, extended: false, handed_over });
-                at.child.starts();
+                at.child.starts(bare);
                 state.crowned.insert((epoch, Self::holder(state, node)));
             }
-            Fact::Extended { until } => {
+            Fact::Extended { until, bare } => {
                 at.claim = at.claim.map(|claim| Claim { until, extended: true, ..claim });
-                at.child.starts();
+                at.child.starts(bare);
             }
             Fact::Lost => {
+                // The word that it leads no more does not reach its child before its lease ends.
+                if let Some((_, left)) = running.filter(|_| at.child == Child::Acts) {
+                    let holder = Self::holder(state, node);
+                    Arc::make_mut(&mut state.nodes[node]).past.insert(holder, Ghost { left, acts: true });
+                }
+                let at = Arc::make_mut(&mut state.nodes[node]);
                 at.claim = None;
                 at.child = Child::None;
             }
@@ -235,9 +243,9 @@ impl<P: Subject> State<P> {
 }
 
 impl Child {
-    /// `ctl lead` is told that it may begin when a lease was won with everybody's knowledge of it.
-    fn starts(&mut self) {
-        if *self == Child::Waits {
+    /// `ctl lead` is told that it may begin when a lease was won with the voters' knowledge of it.
+    fn starts(&mut self, bare: bool) {
+        if *self == Child::Waits && !bare {
             *self = Child::Acts;
         }
     }

@@ -39,7 +39,7 @@ impl Bug for FromReply {
         reign.step(ctx, input, out);
         out.0.retain(|effect| !matches!(effect, Effect::SetTimer(Clock::Lease(_), _)));
         let won = out.0.iter().find_map(|effect| match *effect {
-            Effect::Announce(Fact::Leading { until, .. } | Fact::Extended { until }) => Some(until),
+            Effect::Announce(Fact::Leading { until, .. } | Fact::Extended { until, .. }) => Some(until),
             _ => None,
         });
         out.0.extend(won.map(|slot| Effect::SetTimer(Clock::Lease(slot), Span::exactly(ctx.settings.timing.reign()))));

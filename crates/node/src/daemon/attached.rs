@@ -20,6 +20,8 @@ pub(super) struct Attached {
     clients: BTreeSet<ClientId>,
     /// What the member was last told.
     told: bool,
+    /// This process is about to end: nothing begins any more.
+    leaving: bool,
     stopping: Option<Stopping>,
 }
 
@@ -56,14 +58,15 @@ impl Attached {
 impl Daemon {
     pub(super) fn attach(&mut self, client: ClientId) {
         self.attached.clients.insert(client);
-        let leads = self.outside.face.standing().role == Role::Leader;
+        // The member itself, and not its face: voters may already have heard that nothing is attached.
+        let leads = self.instance.standing().role == Role::Leader;
         if leads && self.config.settings.on_close == OnClose::Immediate {
             // Voters must not take this process's end for the end of what it started: they are told first.
             self.outside.attaching.push(client);
         } else {
             self.outside.reply(client, &Response::Done);
         }
-        if self.attached.stopping.is_some() {
+        if self.attached.stopping.is_some() || self.attached.leaving {
             self.outside.reply(client, &Response::Stop);
         }
     }
@@ -95,6 +98,7 @@ impl Daemon {
 
     /// Tells everybody attached to stop, and keeps the member going until they have.
     pub(super) async fn stop_attached(&mut self) -> anyhow::Result<()> {
+        self.attached.leaving = true;
         if self.attached.clients.is_empty() {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use algorithms::{NodeId, Safety};
 use client::{LedgerKind, MemberEvent, Response};
-use member::{Cause, Event, Record, Standing};
+use member::{Cause, Event, Record, Role, Standing};
 use transport::{ClientId, Net, codec};
 
 use super::volume::Volume;
@@ -60,14 +60,14 @@ impl World for Outside {
                 self.ledger.append(LedgerKind::PromiseEnded { epoch: epoch.0, holder: holder.id.0 });
             }
             Event::StopChildren => self.stop_children = true,
-            Event::Lease(_) => {}
+            Event::Lease { .. } => {}
         }
     }
 
-    fn leased(&mut self, until: Option<Duration>) {
+    fn leased(&mut self, until: Option<Duration>, bare: bool) {
         self.face.leased(until);
-        for client in std::mem::take(&mut self.attaching) {
-            self.reply(client, &Response::Done);
+        if !bare {
+            self.accept_attaching();
         }
     }
 }
@@ -76,10 +76,21 @@ impl Outside {
     /// One event per watcher; people, who wake other threads, are told when the sockets are flushed.
     fn became(&mut self, now: Standing, cause: Cause) {
         let old = self.face.became(now);
+        // It may have waited for the disk longer than its lease: nobody is told of a leadership that is over.
+        let now = self.face.standing();
+        if now.role != Role::Leader {
+            self.accept_attaching();
+        }
         self.untold.push((old, now, cause));
         let event = event_of(self.id, now, cause);
         for watcher in self.watchers.clone() {
             self.reply(watcher, &Response::Event(event.clone()));
+        }
+    }
+
+    fn accept_attaching(&mut self) {
+        for client in std::mem::take(&mut self.attaching) {
+            self.reply(client, &Response::Done);
         }
     }
 

@@ -186,5 +186,5 @@ impl World for FirstWrite {
     }
     fn send(&mut self, _: NodeId, _: &[u8]) {}
     fn announce(&mut self, _: Event) {}
-    fn leased(&mut self, _: Option<Duration>) {}
+    fn leased(&mut self, _: Option<Duration>, _: bool) {}
 }

@@ -366,7 +366,7 @@ impl<'a, S: Subject> World<'a, S> {
                     self.hang_up(node, peer);
                 }
             }
-            Event::Lease(slot) => {
+            Event::Lease { until: slot, .. } => {
                 let process = &mut self.processes[node];
                 let due = S::lease_timer(slot).and_then(|timer| process.timers.get(&timer).copied());
                 process.lease_until = due.unwrap_or(0);

@@ -1,5 +1,6 @@
 //! The time in which the command runs: confirming leadership, passing signals on, and ending it all.
 
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use algorithms::{Epoch, NodeId, Token};
@@ -48,7 +49,7 @@ impl Run {
         let environment = [("CONCLAVE_TOKEN", token.to_string()), ("CONCLAVE_EPOCH", epoch.to_string())];
         let alarm = Alarm::new()?;
         alarm.set(deadlines.soft)?;
-        let leash = Leash::start(&args.command, &environment, deadlines, terms.grace)?;
+        let leash = Leash::start(&args.command, &environment, attachment.as_fd(), deadlines, terms.grace)?;
         Ok(Run { id, epoch, terms, leash, attachment, alarm, deadlines, lost: None, silent: None })
     }
 

@@ -1,0 +1,108 @@
+//! Frames of a peer that is authenticated and mad: every row of the catalog, under both kinds of safety.
+
+use algorithms::{Safety, Topology, catalog};
+
+use super::*;
+
+/// Keeps what is said; disks are quick.
+#[derive(Default)]
+struct Desk {
+    writes: Vec<(Record, bool)>,
+    frames: Vec<(NodeId, Vec<u8>)>,
+}
+
+impl World for Desk {
+    fn send(&mut self, to: NodeId, payload: &[u8]) {
+        self.frames.push((to, payload.to_vec()));
+    }
+    fn write(&mut self, record: Record, barrier: bool) {
+        self.writes.push((record, barrier));
+    }
+    fn announce(&mut self, _: Event) {}
+    fn leased(&mut self, _: Option<Duration>, _: bool) {}
+}
+
+const MEMBERS: u32 = 5;
+const SEEDS: u64 = 40;
+
+/// Numbers as the codec writes them: small ones, and the ends of every width.
+const PIECES: &[&[u8]] = &[
+    &[0],
+    &[1],
+    &[2],
+    &[3],
+    &[4],
+    &[5],
+    &[7],
+    &[63],
+    &[250],
+    &[0xfb, 0xff, 0xff],
+    &[0xfc, 0xff, 0xff, 0xff, 0xff],
+    &[0xfc, 0xff, 0xff, 0xff, 0x7f],
+    &[0xfd, 0, 0, 0, 0, 0, 1, 0, 0],
+    &[0xfd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
+    &[0xfd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+];
+
+fn member(row: &'static Row, safety: Safety, id: u32, seed: u64) -> Box<dyn Instance> {
+    let uids: Vec<Uid> = (1..=MEMBERS).map(Uid::plain).collect();
+    let view = match row.topology {
+        Topology::Ring => View::ring(uids),
+        _ => View::mesh(uids),
+    };
+    let settings = Settings { wins: row.wins, safety, ..Settings::default() };
+    let mut member = start(row, Setup { me: Uid::plain(id), view, settings, stored: None, seed: seed + u64::from(id) });
+    for peer in (1..=MEMBERS).filter(|&peer| peer != id) {
+        member.peer(NodeId(peer), true);
+    }
+    member
+}
+
+/// Members that talk to each other, and whose words arrive in any order, again and again, and with numbers replaced.
+/// Gives how many of those were still taken for words.
+fn bear(row: &'static Row, safety: Safety, seed: u64, frames: usize) -> usize {
+    let mut dice = Dice(seed);
+    let mut roll = |sides: usize| (dice.roll() % sides as u64) as usize;
+    let mut members: Vec<_> = (1..=MEMBERS).map(|id| member(row, safety, id, seed)).collect();
+    let mut air: Vec<(NodeId, NodeId, Vec<u8>)> = Vec::new();
+    let (mut now, mut taken) = (Duration::from_secs(1), 0);
+    for _ in 0..frames {
+        if !air.is_empty() {
+            let (from, to, mut payload) = air[roll(air.len())].clone();
+            let mad = roll(3);
+            for _ in 0..mad {
+                let at = roll(payload.len());
+                payload.splice(at..=at, PIECES[roll(PIECES.len())].iter().copied());
+            }
+            let understood = members[to.0 as usize - 1].frame(from, &payload);
+            taken += usize::from(understood && mad > 0);
+        }
+        if roll(3) == 0 {
+            now += Duration::from_millis(roll(100) as u64);
+        }
+        for (member, from) in members.iter_mut().zip(1..) {
+            member.tick(now);
+            let mut desk = Desk::default();
+            while !member.carry_out(now, &mut desk) || !desk.writes.is_empty() {
+                for (record, barrier) in std::mem::take(&mut desk.writes) {
+                    member.written(record, barrier);
+                }
+            }
+            air.extend(desk.frames.into_iter().map(|(to, payload)| (NodeId(from), to, payload)));
+        }
+        while air.len() > 60 {
+            air.swap_remove(roll(air.len()));
+        }
+    }
+    taken
+}
+
+#[test]
+fn no_frame_of_a_mad_peer_ends_the_process() {
+    for row in catalog::ROWS {
+        for safety in [Safety::Classic, Safety::Quorum] {
+            let taken: usize = (1..=SEEDS).map(|seed| bear(row, safety, seed, 1_000)).sum();
+            assert!(taken > 50 * SEEDS as usize, "{}: only {taken} mad frames were understood", row.name);
+        }
+    }
+}
