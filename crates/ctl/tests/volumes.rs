@@ -53,6 +53,12 @@ async fn a_copy_is_refused_once_the_original_has_gone_on_and_an_emptied_director
             assert!(said.contains(part), "{safety}: no {part:?} in {said}");
         }
         assert!(said.contains(&backup.display().to_string()), "{said}");
+        // However often it is tried: its runs must not count up to what the others have seen.
+        for _ in 0..3 {
+            let again = run(&[], &live.cluster, &config, 1, &backup).await;
+            assert_eq!(again.status.code(), Some(1), "{safety}: {}", stderr(&again));
+            assert!(stderr(&again).contains("was refused before"), "{safety}: {}", stderr(&again));
+        }
         let logs = live.logs();
         assert!(logs.contains("Stale") && logs.contains("rolled-back or copied"), "{logs}");
         assert_eq!(live.agreement(&[2, 3]).await, before, "{safety}: the others did not mind");
@@ -66,6 +72,24 @@ async fn a_copy_is_refused_once_the_original_has_gone_on_and_an_emptied_director
         live.agreement(ALL).await;
         let run = live.client(1).await.status().await.unwrap().incarnation;
         assert!(run > 3, "{safety}: {run} is not above what the others have seen");
+        live.cluster.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_member_does_not_start_with_the_volume_of_another() {
+    for safety in ["classic", "quorum"] {
+        let mut live = Live::start(&three(safety));
+        live.agreement(ALL).await;
+        live.kill_all(&[1, 2]).await;
+        let (config, of_another) = (live.cluster.config(), live.cluster.data_directory(1));
+        let refused = run(&[], &live.cluster, &config, 2, &of_another).await;
+        let said = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{safety}: {said}");
+        assert!(said.contains("that of member 1, and this is member 2") && said.contains("--data-dir"), "{said}");
+        live.cluster.start(1).unwrap();
+        live.cluster.start(2).unwrap();
+        live.agreement(ALL).await;
         live.cluster.stop().await;
     }
 }

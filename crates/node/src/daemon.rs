@@ -22,7 +22,7 @@ use transport::{ClientId, DownReason, Event as NetEvent, Incarnation, Net, Refus
 
 use self::attached::Attached;
 use self::outside::{Outside, event_of};
-use self::volume::Volume;
+use self::volume::{Outdone, Volume};
 use crate::chaos;
 use crate::clock::since_boot;
 use crate::config::Config;
@@ -46,7 +46,10 @@ pub async fn run(config: Config, id: NodeId, data_dir: &std::path::Path, start: 
     let address = config.listen_address(id).ok_or_else(|| anyhow!("no listen address"))?;
     let secret = config.secret_file.as_deref().map(Secret::from_file).transpose()?;
     let (store, stored) = Store::open(data_dir)?;
-    let stored = votes::go_on(&config, stored, start)?;
+    if stored.as_ref().is_some_and(|stored| stored.refused) {
+        bail!("this volume was refused before, as rolled back or copied. {}", volume::remedy(&store.path()));
+    }
+    let stored = votes::go_on(&config, id, stored, start)?;
     let listener = TcpListener::bind(&address)
         .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows who)"))?;
     let mut disk = Disk::start(store)?;
@@ -88,7 +91,7 @@ struct Daemon {
     /// Since when everybody refuses this process as a second one with its id.
     duplicate_since: Option<Instant>,
     /// The counter of a later run of this member that a peer has seen.
-    outdone: Option<u64>,
+    outdone: Option<Outdone>,
     links: NodeSet,
 }
 
@@ -107,7 +110,7 @@ impl Daemon {
         };
         let mut instance = host::start(config.row, setup);
         let face = Face::new(instance.standing(), config.settings.safety == Safety::Quorum);
-        let volume = Volume::begin(disk, &config, stored, instance.as_mut()).await?;
+        let volume = Volume::begin(disk, &config, id, stored, instance.as_mut()).await?;
         let incarnation = instance.incarnation();
         let peers = config.peers.iter().filter(|peer| peer.id != id).map(|peer| (peer.id.0, peer.address.clone()));
         let incarnation = Incarnation { counter: incarnation.counter, nonce: incarnation.nonce };
@@ -167,8 +170,15 @@ impl Daemon {
                 event = self.outside.net.event() => self.network(event)?,
                 (client, page) = self.outside.ledger.answered() => self.outside.reply(client, &Response::History(page)),
             }
-            if let Some(counter) = self.outdone {
-                return Ok(Ended::Outdone(Box::new(self.outside.volume.above(counter))));
+            match self.outdone.take() {
+                None => {}
+                Some(Outdone::By(counter)) => {
+                    return Ok(Ended::Outdone(Box::new(self.outside.volume.above(counter))));
+                }
+                Some(Outdone::Refused(why)) => {
+                    self.outside.volume.refuse().await?;
+                    bail!(why);
+                }
             }
             self.carry_out();
         }
@@ -247,7 +257,8 @@ impl Daemon {
 
     fn refused(&mut self, peer: u32, code: RefuseCode, text: &str) -> anyhow::Result<()> {
         if let RefuseCode::Stale { seen } = code {
-            return self.stale(peer, seen, text);
+            self.stale(peer, seen, text);
+            return Ok(());
         }
         if code == RefuseCode::Duplicate {
             let since = *self.duplicate_since.get_or_insert_with(Instant::now);

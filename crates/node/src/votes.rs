@@ -1,6 +1,6 @@
 //! May this process go on with the votes that are on its disk?
 
-use algorithms::{Epoch, Safety};
+use algorithms::{Epoch, NodeId, Safety};
 use member::Record;
 use member::reign::Vote;
 use thiserror::Error;
@@ -21,6 +21,11 @@ pub struct Start {
 #[derive(Debug, Error)]
 pub enum Mismatch {
     #[error(
+        "the data directory is that of member {owner}, and this is member {id}: it would act on promises that it never \
+         made. Name its own with --data-dir, or an empty one"
+    )]
+    Owner { owner: NodeId, id: NodeId },
+    #[error(
         "the state on disk was written with safety = \"{recorded}\", the config says \"{configured}\": epochs of the two \
          count differently, so tokens could go back. Write safety = \"{recorded}\", or stop all members and give all of \
          them new data directories"
@@ -38,9 +43,13 @@ pub enum Mismatch {
 
 pub(crate) fn go_on(
     config: &Config,
+    id: NodeId,
     stored: Option<StateRecord>,
     start: Start,
 ) -> Result<Option<StateRecord>, Mismatch> {
+    if let Some(stored) = stored.as_ref().filter(|stored| stored.id != id) {
+        return Err(Mismatch::Owner { owner: stored.id, id });
+    }
     let safety = config.settings.safety;
     if let Some(stored) = stored.as_ref().filter(|stored| stored.safety != safety) {
         return Err(Mismatch::Safety { recorded: stored.safety.name(), configured: safety.name() });
@@ -50,16 +59,16 @@ pub(crate) fn go_on(
     }
     let votes = stored.as_ref().is_some_and(|stored| stored.member.vote.is_some());
     if start.bootstrap {
-        return if votes { Err(Mismatch::Bootstrap) } else { Ok(Some(new_cluster(config, stored))) };
+        return if votes { Err(Mismatch::Bootstrap) } else { Ok(Some(new_cluster(config, id, stored))) };
     }
     let changed = stored.as_ref().is_some_and(|stored| stored.members != config.votes_digest());
     if changed && !start.accept_members { Err(Mismatch::Members) } else { Ok(stored) }
 }
 
 /// The operator's word that nothing was ever granted stands for asking all the others.
-fn new_cluster(config: &Config, stored: Option<StateRecord>) -> StateRecord {
+fn new_cluster(config: &Config, id: NodeId, stored: Option<StateRecord>) -> StateRecord {
     let vote = Vote { epoch: Epoch(0), holder: None, longest_lease: config.settings.timing.lease };
     let (member, seen) = stored.map_or_else(Default::default, |stored| (stored.member, stored.seen));
     let member = Record { vote: Some(vote), ..member };
-    StateRecord { members: config.votes_digest(), safety: Safety::Quorum, member, seen }
+    StateRecord { id, refused: false, members: config.votes_digest(), safety: Safety::Quorum, member, seen }
 }

@@ -40,6 +40,8 @@ fn record(ceiling: u64) -> StateRecord {
     let holder = Some(Holder { id: NodeId(3), life: incarnation });
     let vote = Vote { epoch: Epoch(7), holder, longest_lease: Duration::from_millis(500) };
     StateRecord {
+        id: NodeId(3),
+        refused: false,
         members: 99,
         safety: Safety::Quorum,
         member: Record { incarnation, ceiling: Epoch(ceiling), followed: Epoch(7), vote: Some(vote) },

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use algorithms::{Incarnation, NodeId, Safety};
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 use member::{Event, Record};
 
 use super::Daemon;
@@ -26,6 +26,7 @@ const COUNTER_MAX: u64 = 1 << 40;
 
 pub(super) struct Volume {
     disk: Disk,
+    id: NodeId,
     /// What votes on disk are given under.
     members: u64,
     safety: Safety,
@@ -43,8 +44,9 @@ pub(super) struct Volume {
 impl Volume {
     /// Writes the first record of this run, before there is a network that could tell of it.
     pub(super) async fn begin(
-        mut disk: Disk,
+        disk: Disk,
         config: &Config,
+        id: NodeId,
         stored: Option<StateRecord>,
         instance: &mut dyn Instance,
     ) -> anyhow::Result<Self> {
@@ -55,18 +57,12 @@ impl Volume {
         instance.carry_out(since_boot(), &mut first);
         let latest = first.0.ok_or_else(|| anyhow!("a member begins with its record"))?;
         let (members, safety) = (config.votes_digest(), config.settings.safety);
-        let record = StateRecord { members, safety, member: latest, seen: seen.clone() };
-        let ticket = disk.write(record);
-        loop {
-            let written = disk.written().await;
-            written.result.with_context(|| cannot_write(disk.path()))?;
-            if written.ticket == ticket {
-                break;
-            }
-        }
+        let (remember_at, writes) = (None, BTreeMap::new());
+        let mut volume = Volume { disk, id, members, safety, latest, seen, remember_at, writes, met_nobody };
+        let first = volume.record();
+        volume.write_now(first).await?;
         instance.written(latest, true);
-        let writes = BTreeMap::new();
-        Ok(Volume { disk, members, safety, latest, seen, remember_at: None, writes, met_nobody })
+        Ok(volume)
     }
 
     pub(super) fn write(&mut self, record: Record, barrier: bool) {
@@ -132,34 +128,68 @@ impl Volume {
             Incarnation { counter: counter.max(self.latest.incarnation.counter), ..self.latest.incarnation };
         let member = Record { incarnation, ..self.latest };
         // Still without a peer, if it was: a third one may have seen a later run.
-        let seen = if self.met_nobody { BTreeMap::new() } else { self.seen };
-        (self.disk, StateRecord { members: self.members, safety: self.safety, member, seen })
+        let seen = if self.met_nobody { BTreeMap::new() } else { self.seen.clone() };
+        let record = StateRecord { member, seen, ..self.record() };
+        (self.disk, record)
     }
 
     fn write_latest(&mut self) -> Ticket {
         self.remember_at = None;
-        let (members, safety, member) = (self.members, self.safety, self.latest);
-        self.disk.write(StateRecord { members, safety, member, seen: self.seen.clone() })
+        self.disk.write(self.record())
+    }
+
+    fn record(&self) -> StateRecord {
+        let Volume { id, members, safety, latest: member, .. } = *self;
+        StateRecord { id, refused: false, members, safety, member, seen: self.seen.clone() }
+    }
+
+    /// Marks it, so that no later run of it is let in for being later than what the others have seen.
+    pub(super) async fn refuse(&mut self) -> anyhow::Result<()> {
+        self.write_now(StateRecord { refused: true, ..self.record() }).await
+    }
+
+    async fn write_now(&mut self, record: StateRecord) -> anyhow::Result<()> {
+        let ticket = self.disk.write(record);
+        loop {
+            let written = self.disk.written().await;
+            written.result.with_context(|| cannot_write(self.disk.path()))?;
+            if written.ticket == ticket {
+                return Ok(());
+            }
+        }
     }
 }
 
 impl Daemon {
     /// A peer has seen a later run of this member, or a twin of this one.
-    pub(super) fn stale(&mut self, peer: u32, seen: u64, text: &str) -> anyhow::Result<()> {
+    pub(super) fn stale(&mut self, peer: u32, seen: u64, text: &str) {
         if self.outside.volume.has_no_past() && seen < COUNTER_MAX {
             tracing::warn!(peer, text, "this disk has no past, but the member had one: starting over above it");
-            self.outdone = Some(seen);
-            return Ok(());
+            self.outdone = Some(Outdone::By(seen));
+            return;
         }
-        let state = self.outside.volume.disk.path();
-        bail!(
-            "member {peer} refuses this process: {text}. This member may have made promises that {} does not know of. \
-             Restore the newer volume (or, if another process runs with it, leave it at that one); or empty the data \
-             directory {} and start again: this member then learns from the others",
-            state.display(),
-            directory(state).display()
-        )
+        let remedy = remedy(self.outside.volume.disk.path());
+        self.outdone = Some(Outdone::Refused(format!("member {peer} refuses this process: {text}. {remedy}")));
     }
+}
+
+/// What becomes of a volume when a peer has seen a later run of its member.
+#[derive(Debug)]
+pub(super) enum Outdone {
+    /// It has no past: the member goes on above this run.
+    By(u64),
+    /// It has forgotten something, and why that is known.
+    Refused(String),
+}
+
+pub(super) fn remedy(state: &Path) -> String {
+    format!(
+        "This member may have made promises that {} does not know of. Restore the newer volume (or, if another process \
+         runs with it, leave it at that one); or empty the data directory {} and start again: this member then learns \
+         from the others",
+        state.display(),
+        directory(state).display()
+    )
 }
 
 /// What to do about a disk that fails. Nothing was promised that is not on it.

@@ -29,6 +29,10 @@ pub(super) const FILE_BYTES_MAX: u64 = 64 << 10;
 /// Everything a member keeps over restarts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateRecord {
+    /// Whose it is.
+    pub id: NodeId,
+    /// A peer has seen a later run: whatever is written here, promises are missing.
+    pub refused: bool,
     /// Stands for the cluster's member list and leases; see [`crate::config::Config::digest`].
     pub members: u64,
     /// Epochs of one kind mean nothing to the other.
@@ -78,6 +82,8 @@ pub(super) fn encode(record: &StateRecord) -> Option<Vec<u8>> {
     bytes.extend(MAGIC);
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend(0_u32.to_le_bytes());
+    bytes.extend(record.id.0.to_le_bytes());
+    bytes.push(u8::from(record.refused));
     bytes.extend(record.members.to_le_bytes());
     bytes.push(u8::from(record.safety == Safety::Quorum));
     let Record { incarnation, ceiling, followed, vote } = record.member;
@@ -148,16 +154,13 @@ struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
     fn record(&mut self) -> Option<StateRecord> {
+        let (id, refused) = (NodeId(self.u32()?), self.bool()?);
         let members = self.u64()?;
-        let safety = match self.take()? {
-            [0] => Safety::Classic,
-            [1] => Safety::Quorum,
-            _ => return None,
-        };
+        let safety = if self.bool()? { Safety::Quorum } else { Safety::Classic };
         let incarnation = self.incarnation()?;
         let (ceiling, followed) = (Epoch(self.u64()?), Epoch(self.u64()?));
         let member = Record { incarnation, ceiling, followed, vote: self.vote()? };
-        Some(StateRecord { members, safety, member, seen: self.seen()? })
+        Some(StateRecord { id, refused, members, safety, member, seen: self.seen()? })
     }
 
     fn seen(&mut self) -> Option<BTreeMap<NodeId, Incarnation>> {
@@ -189,6 +192,14 @@ impl Fields<'_> {
         Some(*first)
     }
 
+    fn bool(&mut self) -> Option<bool> {
+        match self.take()? {
+            [0] => Some(false),
+            [1] => Some(true),
+            _ => None,
+        }
+    }
+
     fn u16(&mut self) -> Option<u16> {
         self.take().map(u16::from_le_bytes)
     }
@@ -215,6 +226,8 @@ mod tests {
         let holder = Some(Holder { id: NodeId(5), life: incarnation });
         let vote = Vote { epoch: Epoch(77), holder, longest_lease: Duration::from_millis(500) };
         StateRecord {
+            id: NodeId(4),
+            refused: true,
             members: 0xfeed,
             safety: Safety::Quorum,
             member: Record { incarnation, ceiling: Epoch(128), followed: Epoch(78), vote: Some(vote) },
@@ -223,7 +236,8 @@ mod tests {
     }
 
     fn empty() -> StateRecord {
-        StateRecord { members: 0, safety: Safety::Classic, member: Record::default(), seen: BTreeMap::new() }
+        let (member, seen) = (Record::default(), BTreeMap::new());
+        StateRecord { id: NodeId(0), refused: false, members: 0, safety: Safety::Classic, member, seen }
     }
 
     #[test]
