@@ -49,7 +49,8 @@ pub fn explain(evidence: &Evidence<'_>) -> Explanation {
     let broken_links = broken_links(evidence);
     let mut sentences = vec![headline(evidence, verdict, reign.as_ref())];
     if !granted_by.is_empty() {
-        sentences.push(format!("Its epoch was granted by {}; a majority is {majority}.", list(&granted_by)));
+        let known = if evidence.ledgers.missing.is_empty() { "" } else { ", as far as the ledgers at hand tell" };
+        sentences.push(format!("Its epoch was granted by {}{known}; a majority is {majority}.", list(&granted_by)));
     }
     let voting = evidence.statuses.iter().filter(|status| evidence.voters.contains(&status.id)).count();
     if quorum && voting < majority {
@@ -61,6 +62,21 @@ pub fn explain(evidence: &Evidence<'_>) -> Explanation {
         format!("{who} is unreachable: {}.", missing.why)
     }));
     sentences.extend(links_in_words(&broken_links));
+    let blank: Vec<u32> = evidence.statuses.iter().filter(|status| status.blank).map(|status| status.id).collect();
+    if !blank.is_empty() {
+        sentences.push(format!(
+            "{} cannot vote yet, with a disk that is new or was lost: a new cluster needs all its voters once (or `node \
+             --bootstrap` on all that are there), a lost disk the word of half of the other voters.",
+            list(&blank)
+        ));
+    }
+    sentences.extend(
+        evidence
+            .statuses
+            .iter()
+            .filter(|status| !status.faults.is_empty())
+            .map(|status| format!("Faults are injected at {}: {}.", status.id, status.faults.join(", "))),
+    );
     if agreed.is_none() {
         sentences.extend(evidence.statuses.iter().map(|status| standing(evidence, status)));
     }

@@ -134,6 +134,8 @@ pub struct MemberStatus {
     pub persist_us: Option<u64>,
     /// Faults that were injected on purpose and are in force, in words.
     pub faults: Vec<String>,
+    /// Its disk is new or was lost, and nobody has told it yet what was granted before: it does not vote.
+    pub blank: bool,
 }
 
 /// How a member sees another one.

@@ -121,7 +121,9 @@ impl<E: Election> Member<E> {
         let Some(claim) = beat.leader else {
             if self.source == Some(from) || led == Some(from) {
                 self.drop_leader(ctx.view);
-                self.publish(ctx, Cause::LeaderResigned, out);
+                // Only from itself is it a resignation: whoever else told of it may have lost it.
+                let cause = if led == Some(from) { Cause::LeaderResigned } else { Cause::LeaderLost };
+                self.publish(ctx, cause, out);
                 self.open(ctx, out);
             }
             return;
@@ -160,7 +162,7 @@ impl<E: Election> Member<E> {
     }
 
     /// The best of the others that stand.
-    fn heir(&self, ctx: &Ctx<'_>) -> Option<Uid> {
+    pub fn heir(&self, ctx: &Ctx<'_>) -> Option<Uid> {
         let standing = self.contacts.connected().filter(|&at| self.contacts.get(at).stands);
         let uids = standing.map(|at| ctx.view.members()[at]);
         ctx.wins().best(uids.filter(|uid| ctx.settings.may_lead(uid.id)))

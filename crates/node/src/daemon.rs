@@ -37,6 +37,8 @@ use crate::votes;
 
 /// How long a leaving leader waits for its successor.
 const HANDOVER: Duration = Duration::from_secs(1);
+/// A new cluster that is not complete by then is told what it waits for.
+const INCOMPLETE: Duration = Duration::from_secs(5);
 /// A member that is refused as a duplicate for this long is one; a restart is refused only until its old connections
 /// are noticed to be dead.
 const DUPLICATE: Duration = Duration::from_secs(3);
@@ -92,6 +94,7 @@ struct Daemon {
     duplicate_since: Option<Instant>,
     /// The counter of a later run of this member that a peer has seen.
     outdone: Option<Outdone>,
+    said_missing: bool,
     links: NodeSet,
 }
 
@@ -138,8 +141,8 @@ impl Daemon {
         };
         let links = NodeSet::default();
         let (attached, started) = (Attached::default(), Instant::now());
-        let (duplicate_since, outdone) = (None, None);
-        Ok(Daemon { config, id, instance, outside, attached, started, duplicate_since, outdone, links })
+        let (duplicate_since, outdone, said_missing) = (None, None, false);
+        Ok(Daemon { config, id, instance, outside, attached, started, duplicate_since, outdone, said_missing, links })
     }
 
     async fn serve(mut self) -> anyhow::Result<Ended> {
@@ -215,7 +218,22 @@ impl Daemon {
             self.outside.net.drop_ended();
         }
         self.outside.volume.remember_when_due(now);
+        self.say_what_is_missing();
         self.outside.tell_people();
+    }
+
+    /// Once, and some time after the start: most clusters are complete by then.
+    fn say_what_is_missing(&mut self) {
+        if !self.said_missing && self.started.elapsed() >= INCOMPLETE {
+            self.said_missing = true;
+            if !self.instance.knows_the_past() {
+                tracing::warn!(
+                    "the disk is new or was lost, and nothing is granted before the others have told what was: a new \
+                     cluster needs all its voters once, or `node --bootstrap` on all that are there; a lost disk needs \
+                     half of the other voters"
+                );
+            }
+        }
     }
 
     fn network(&mut self, event: NetEvent) -> anyhow::Result<()> {
@@ -340,6 +358,7 @@ impl Daemon {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             persist_us: self.outside.volume.usual().map(|took| took.as_micros() as u64),
             faults: chaos::in_force(net),
+            blank: !self.instance.knows_the_past(),
         }
     }
 

@@ -40,6 +40,10 @@ pub(crate) trait Instance {
     /// What it knows itself to be: its last word about it may still wait for the disk.
     fn standing(&self) -> Standing;
     fn incarnation(&self) -> algorithms::Incarnation;
+    /// Is there anybody to take over, should it step down under quorum?
+    fn has_heir(&self) -> bool;
+    /// Does it know what was granted before its disk began?
+    fn knows_the_past(&self) -> bool;
     fn links(&self) -> NodeSet;
     fn algorithm_messages(&self) -> u64;
 }
@@ -227,6 +231,15 @@ impl<E: Election> Instance for Host<E> {
 
     fn incarnation(&self) -> algorithms::Incarnation {
         self.member.incarnation()
+    }
+
+    fn has_heir(&self) -> bool {
+        let Setup { me, view, settings, .. } = &self.setup;
+        self.member.heir(&Ctx { me: *me, view, settings, dice: 0 }).is_some()
+    }
+
+    fn knows_the_past(&self) -> bool {
+        self.member.reign().is_none_or(|reign| !reign.is_blank())
     }
 
     fn links(&self) -> NodeSet {

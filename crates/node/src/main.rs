@@ -22,7 +22,7 @@ struct Args {
     /// Which of the config's peers this process is
     #[arg(long, env = "CONCLAVE_ID", value_name = "N")]
     id: Option<u32>,
-    /// Where the state is kept
+    /// Where the state is kept [default: data/nN below the working directory, N being the id]
     #[arg(long, env = "CONCLAVE_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// How log lines look on stderr; CONCLAVE_LOG=debug shows more of them

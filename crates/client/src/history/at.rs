@@ -169,6 +169,16 @@ mod tests {
     }
 
     #[test]
+    fn a_leader_that_slept_did_not_lead_beside_its_successor() {
+        let one = ledger(1, [(100, leads(1, 4)), (9_000, lease_over(4))]);
+        let two = ledger(2, [(100, follows(1, 4)), (6_000, leads(2, 5))]);
+        let ledgers = cluster([one, two]);
+        assert_eq!(held(&ledgers, 8_000), (Held::One, vec![2]));
+        assert_eq!(held(&ledgers, 5_500), (Held::Perhaps, vec![1]), "its lease may have been over");
+        assert_eq!(held(&ledgers, 2_000), (Held::One, vec![1]));
+    }
+
+    #[test]
     fn two_at_once_are_several() {
         let one = ledger(1, [(100, leads(1, 4)), (500, follows(2, 5))]);
         let two = ledger(2, [(100, leads(2, 5))]);

@@ -8,6 +8,9 @@ use crate::ledger::{LedgerEntry, LedgerKind};
 /// A process leaves a sign of life every second: one that left none for this long is taken to be gone.
 const GONE_MS: u64 = 2000;
 
+/// The cause with which a member stops to lead when nobody renewed its lease.
+const LEASE_ENDED: &str = "lease-ended";
+
 /// One member led in one epoch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reign {
@@ -43,7 +46,24 @@ pub fn reigns(ledgers: &Ledgers) -> Vec<Reign> {
     let mut reigns: Vec<Reign> =
         by_reign.into_iter().map(|((epoch, leader), stays)| reign(leader, epoch, &stays)).collect();
     reigns.sort_by_key(|reign| (reign.from_ms, reign.epoch));
+    end_before_successors(&mut reigns);
     reigns
+}
+
+/// A leader that slept wrote down late that its lease was over. It was before anybody else led: that is what leases are
+/// for. How long before is not known.
+fn end_before_successors(reigns: &mut [Reign]) {
+    for at in 0..reigns.len() {
+        let (epoch, leader) = (reigns[at].epoch, reigns[at].leader);
+        let later = reigns.iter().filter(|next| next.epoch > epoch && next.leader != leader);
+        let Some(next_ms) = later.map(|next| next.from_ms).min() else { continue };
+        let reign = &mut reigns[at];
+        let slept = reign.end.as_deref() == Some(LEASE_ENDED) && reign.to.is_some_and(|to| to.latest_ms > next_ms);
+        if slept && next_ms > reign.from_ms {
+            let earliest_ms = next_ms.saturating_sub(GONE_MS).max(reign.from_ms);
+            reign.to = Some(Span { earliest_ms, latest_ms: next_ms });
+        }
+    }
 }
 
 /// How far the members' clocks are apart, as far as the ledgers show it: the same reign has been dated by several. The

@@ -43,6 +43,11 @@ pub(crate) fn lost(epoch: u64) -> LedgerKind {
     became("candidate", None, epoch, "leader-lost")
 }
 
+/// Wakes up and finds its lease over.
+pub(crate) fn lease_over(epoch: u64) -> LedgerKind {
+    became("candidate", None, epoch, "lease-ended")
+}
+
 pub(crate) fn granted(epoch: u64, holder: u32) -> LedgerKind {
     LedgerKind::Granted { epoch, holder }
 }

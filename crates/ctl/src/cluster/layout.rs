@@ -41,7 +41,11 @@ pub(super) fn write(plan: &Plan, directory: &Path, addresses: &[String]) -> Resu
     put(".gitignore", "*\n")?;
     let config = config_text(plan, addresses);
     if fs::read_to_string(directory.join(CONFIG)).is_ok_and(|old| !same_cluster(&old, &config)) {
-        forget(directory)?;
+        put_aside(directory)?;
+        eprintln!(
+            "ctl: {} held a cluster of another kind: its state and ledgers are kept beside, as *.before",
+            directory.display()
+        );
     }
     put(CONFIG, &config)?;
     let secret = directory.join(SECRET);
@@ -66,14 +70,14 @@ fn same_cluster(old: &str, new: &str) -> bool {
 }
 
 /// Another kind of cluster begins without a past: what members have on disk belongs to the old one.
-fn forget(directory: &Path) -> Result<()> {
+fn put_aside(directory: &Path) -> Result<()> {
     for id in 1..=super::plan::NODES_MAX {
         for file in ["state", "ledger", "ledger.1", "ledger.alive"] {
             let path = directory.join(member_directory(id)).join(file);
-            if let Err(error) = fs::remove_file(&path)
+            if let Err(error) = fs::rename(&path, path.with_file_name(format!("{file}.before")))
                 && !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
             {
-                return Err(error).with_context(|| format!("cannot remove {}", path.display()));
+                return Err(error).with_context(|| format!("cannot rename {}", path.display()));
             }
         }
     }

@@ -67,6 +67,11 @@ pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(
         Output::json(&document(&audit, &gathered))?;
     } else {
         Output::line(in_words(&audit, quorum, output))?;
+        if audit.outcome == Outcome::Ordered {
+            for flaw in gathered.ledgers.flaws() {
+                eprintln!("incomplete: {flaw}");
+            }
+        }
     }
     match audit.outcome {
         Outcome::Ordered => Ok(()),

@@ -1,6 +1,6 @@
 //! What `elect`, `step-down` and `transfer` share: look, act on one member, await what comes of it.
 
-use client::{Client, ClientError, Endpoint, Observer, Verdict, format_duration, within};
+use client::{Client, ClientError, Endpoint, Observer, Verdict, find_leader, format_duration, within};
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
@@ -36,7 +36,15 @@ impl Change {
 /// Streams to all members, and what they said first.
 pub(super) struct Scene {
     pub(super) observer: Observer,
-    pub(super) before: Verdict,
+    before: Verdict,
+}
+
+/// The one leader that members name and that claims it, with its epoch. Members that do not know it do not count: one
+/// that is cut off must not keep operators from moving leadership.
+fn claimed(observer: &Observer) -> Option<(u32, u64)> {
+    let views = observer.views();
+    let leader = find_leader(&views, |_| true).ok()?;
+    views.iter().find(|view| view.id == leader).map(|view| (leader, view.epoch))
 }
 
 impl Scene {
@@ -60,11 +68,15 @@ impl Scene {
 
     /// Who leads; an error if there is nobody to do what is asked.
     pub(super) fn leader(&self, what: &str) -> Result<u32, Failure> {
-        self.before.leader().map(|(leader, _)| leader).ok_or_else(|| {
+        self.found().ok_or_else(|| {
             Failure::new(Exit::NoLeader, format!("nobody can {what}"))
-                .because(format!("members are {}", self.before))
-                .hint("ctl leader --wait 5s, then again")
+                .because(format!("no leader: {}", self.before))
+                .hint("ctl leader --wait 5s, then again; `ctl explain` says why nobody leads")
         })
+    }
+
+    pub(super) fn found(&self) -> Option<u32> {
+        claimed(&self.observer).map(|(leader, _)| leader)
     }
 
     /// A connection to the member with this id.
@@ -81,15 +93,14 @@ impl Scene {
             .map_err(|error| crate::target::request_failed(&format!("member {endpoint} cannot be asked"), &error))
     }
 
-    /// Waits until all members in reach agree on a leader that fits.
+    /// Waits until members name a leader that fits, and it claims it.
     pub(super) async fn settle(
         mut self,
         target: &Target,
         fits: impl Fn(u32, u64) -> bool,
     ) -> Result<(u32, u64), Failure> {
         let needed = target.needed(None);
-        let agreed =
-            |observer: &Observer| observer.verdict(needed).leader().filter(|&(leader, epoch)| fits(leader, epoch));
+        let agreed = |observer: &Observer| claimed(observer).filter(|&(leader, epoch)| fits(leader, epoch));
         let settled = self.observer.until(|observer| agreed(observer).is_some());
         let _ = tokio::time::timeout(target.timeout, settled).await;
         agreed(&self.observer).ok_or_else(|| {

@@ -10,11 +10,12 @@ use crate::target::{Target, request_failed};
 
 /// Start an election now, and wait for its outcome
 ///
-/// Whoever leads by quorum is not disturbed by it: it hands over to a better member, or goes on in a new epoch.
+/// Whoever leads by quorum is not disturbed by it: it hands over to a better member, or goes on in a new epoch. While
+/// somebody does, only the leader itself can be asked for it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl elect
-  ctl elect --member 2")]
+  ctl elect --member 2        (safety = \"classic\", or nobody leads)")]
 pub(crate) struct Args {
     /// Which member starts it [default: the leader, else the first one that answers]
     #[arg(long, value_name = "ID")]
@@ -25,7 +26,7 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
     let target = Target::resolve(globals)?;
     let scene = Scene::open(&target).await?;
     let views = scene.observer.views();
-    let was = scene.before.leader().map(|(leader, _)| leader);
+    let was = scene.found();
     let Some(member) = args.member.or(was).or_else(|| views.first().map(|view| view.id)) else {
         return Err(Failure::new(Exit::Unreachable, "no member is reachable").hint("ctl status"));
     };

@@ -34,7 +34,7 @@ const REDIAL: Duration = Duration::from_millis(200);
 #[command(after_help = "Examples:
   ctl lead --id 3 -- ./worker --queue jobs
   ctl --endpoints 127.0.0.1:7403 lead --grace 50ms -- sh -c 'ctl fence-check /srv/fence && exec ./writer'
-  while ctl lead --id 3 -- ./worker; [ $? = 6 ]; do :; done    # again after every loss
+  while ctl lead --id 3 -- ./worker; case $? in 3|6) sleep 1;; *) false;; esac; do :; done    # again after every loss
 
 Exit codes: the command's own (128 + signal if it was killed; 126 or 127 if it cannot be run), 6 leadership was lost
 while it ran, 2 usage, 3 the member is not reachable, 4 it does not lead (--wait 0), 5 nor after --wait, 8 refused.")]
@@ -95,6 +95,7 @@ async fn accession(member: &Member, poller: &mut Poller, wait: Option<Duration>)
 
 /// Follows the member's events and asks it once they say that it leads: only an answer says for how long.
 async fn await_leadership(member: &Member, poller: &mut Poller, at_once: bool) -> Result<Accession, Failure> {
+    let mut said = false;
     loop {
         let mut attachment = match member.attach().await {
             Ok(attachment) => attachment,
@@ -115,7 +116,15 @@ async fn await_leadership(member: &Member, poller: &mut Poller, at_once: bool) -
                         Answer::Silent(_) => break,
                     }
                 }
+                Notice::Event(event) if event.role == "witness" || event.role == "learner" => {
+                    return Err(never_leads(member, &event.role));
+                }
                 Notice::Event(event) if at_once => return Err(does_not_lead(member, &event.role, event.leader)),
+                Notice::Event(event) if !said => {
+                    said = true;
+                    let whom = event.leader.map_or_else(|| "nobody".to_owned(), |leader| format!("member {leader}"));
+                    eprintln!("ctl: waiting until member {} leads; now {whom} does", member.id());
+                }
                 _ => {}
             }
         }
@@ -124,6 +133,12 @@ async fn await_leadership(member: &Member, poller: &mut Poller, at_once: bool) -
         }
         tokio::time::sleep(REDIAL).await;
     }
+}
+
+fn never_leads(member: &Member, role: &str) -> Failure {
+    Failure::usage(format!("member {} never leads", member.id()))
+        .because(format!("its role is {role}"))
+        .hint("run it beside a member with role = \"member\"")
 }
 
 fn does_not_lead(member: &Member, role: &str, leader: Option<u32>) -> Failure {

@@ -64,6 +64,7 @@ struct Row {
     last_heard_ms: Option<u64>,
     /// What `ctl chaos` has done to it.
     faults: Option<Vec<String>>,
+    blank: Option<bool>,
     #[serde(skip)]
     trouble: Option<String>,
 }
@@ -167,6 +168,7 @@ fn row(answer: &Answer, id: Option<u32>, statuses: &[&MemberStatus]) -> Row {
         received: status.map(|status| status.received),
         last_heard_ms: statuses.iter().filter_map(heard_by).min(),
         faults: status.map(|status| status.faults.clone()),
+        blank: status.map(|status| status.blank),
         trouble: answer.result.as_ref().err().map(ToString::to_string),
     }
 }

@@ -10,7 +10,8 @@ use crate::target::{Target, request_failed};
 
 /// Ask the leader to resign, and wait for its successor
 ///
-/// The member that resigned does not stand until another one leads, and then for ten seconds more.
+/// The member that resigned does not stand until another one leads, and then for ten seconds more. Where nobody else
+/// stands a leader by quorum stays.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl step-down

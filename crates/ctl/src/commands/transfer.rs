@@ -11,7 +11,7 @@ use crate::target::{Target, request_failed};
 /// Ask the leader to hand over to a member, and wait until that one leads
 ///
 /// The successor has a majority in sight before the leader lets go, so nobody leads for a few milliseconds only. Needs
-/// safety = "quorum".
+/// safety = "quorum". With preempt = true (the default) a better member takes leadership back after preempt_after.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl transfer 3

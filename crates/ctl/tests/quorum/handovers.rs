@@ -53,6 +53,36 @@ async fn a_transfer_to_nobody_is_refused_and_the_leader_stays() {
     assert_eq!(live.agreement(&[2, 3, 4, 5]).await, (4, before));
 }
 
+/// One that is cut off, and that clients still reach, knows no leader and does not stand against the one that the others
+/// know.
+#[tokio::test]
+async fn leadership_can_be_moved_while_a_member_is_cut_off() {
+    let _turn = turn().await;
+    let mut live = Live::start(&Plan { preempt: false, ..plan(5) });
+    live.agreement_on(5, ALL).await;
+    done(&live.ctl(&["chaos", "cut", "1", "2,3,4,5"]).await);
+    let alone = live.observer.until(|all| all.view(0).is_some_and(|view| view.leader.is_none()));
+    tokio::time::timeout(PATIENCE, alone).await.expect("1 misses the leader");
+    done(&live.ctl(&["transfer", "3"]).await);
+    live.agreement_on(3, &[2, 3, 4, 5]).await;
+    done(&live.ctl(&["elect"]).await);
+    done(&live.ctl(&["step-down"]).await);
+    live.agreement_that(&[2, 3, 4, 5], |leader, _| leader != 3).await;
+}
+
+#[tokio::test]
+async fn whoever_is_the_last_to_stand_does_not_step_down() {
+    let _turn = turn().await;
+    let mut live = patient(&plan(3));
+    live.agreement_on(3, &[1, 2, 3]).await;
+    done(&live.ctl(&["step-down"]).await);
+    live.agreement_on(2, &[1, 2, 3]).await;
+    done(&live.ctl(&["step-down"]).await);
+    let last = live.agreement_on(1, &[1, 2, 3]).await;
+    refused(&live.ctl(&["step-down"]).await, 1, &["member 1 does not step down", "nobody else stands"]);
+    assert_eq!(live.agreement(&[1, 2, 3]).await, (1, last));
+}
+
 /// Everything that members report until one leads whom this fits.
 async fn events_until(live: &mut Live, fits: impl Fn(&MemberEvent) -> bool) -> Vec<MemberEvent> {
     let mut events = Vec::new();

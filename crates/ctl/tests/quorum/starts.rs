@@ -44,6 +44,8 @@ async fn a_new_cluster_waits_for_its_last_voter() {
     assert_eq!(status.status.code(), Some(4));
     let status: Value = serde_json::from_str(&stdout(&status)).unwrap();
     assert_eq!((&status["verdict"], &status["epoch"]), (&"ELECTING".into(), &0.into()), "{status}");
+    let why = stdout(&live.ctl(&["explain"]).await);
+    assert!(why.contains("cannot vote yet") && why.contains("--bootstrap"), "{why}");
     live.cluster.start(5).unwrap();
     live.agreement(ALL).await;
 }

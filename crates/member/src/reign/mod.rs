@@ -178,6 +178,11 @@ impl Reign {
         !self.settling && self.blank.is_none()
     }
 
+    /// Has it lost its disk, or never had one, and not been told yet what was granted?
+    pub fn is_blank(&self) -> bool {
+        self.blank.is_some()
+    }
+
     pub fn leads(&self) -> Option<Epoch> {
         self.lead
     }
