@@ -261,3 +261,18 @@ fn a_child_that_comes_while_votes_are_counted_is_known_to_whoever_grants() {
     one.granted_by(&[2], epoch, k);
     assert!(matches!(one.desk.facts.last(), Some(Fact::Leading { bare: false, .. })), "{:?}", one.desk.facts);
 }
+
+/// One voter has given this epoch to itself, another is away: only a later epoch finds a majority in time.
+#[test]
+fn a_renewal_that_a_voter_has_refused_gives_way_to_a_later_epoch() {
+    let mut one = One::new(OnClose::WaitLease, false);
+    one.leads();
+    one.fires(Clock::Renew);
+    let (epoch, k, _) = one.bid().expect("it renews");
+    one.hears(2, Msg::Refuse { epoch, k });
+    one.fires(Clock::Renew);
+    let (later, k, _) = one.bid().expect("it bids again");
+    assert!(later > epoch && one.reign.leads() == Some(epoch));
+    one.granted_by(&[2], later, k);
+    assert_eq!(one.reign.leads(), Some(later));
+}

@@ -50,12 +50,15 @@ impl Reign {
     }
 
     fn bid_again(&mut self, ctx: &Ctx<'_>, lead: Epoch, out: &mut impl Outbox<Self>) {
-        if self.bid.is_some() {
+        let behind = self.outvoted || self.seen.max(self.epoch) > lead;
+        if self.bid.is_some_and(|bid| bid.epoch > lead || !behind) {
             // Counts from its first sending, so saying it again is safe.
             return self.send_bid(ctx, out);
         }
-        if self.outvoted || self.seen.max(self.epoch) > lead {
-            // A voter is ahead and would refuse for ever: move past it, still leading until that is granted.
+        if behind {
+            // A voter is ahead and would refuse for ever: move past it, still leading until that is granted. A bid that
+            // it has refused gives way, or the lease would end before those who granted it are asked anew.
+            self.forget_bid(out);
             self.open(ctx, self.seen.max(self.epoch).next(), None, out);
             return out.cancel_timer(Clock::Retry);
         }
