@@ -11,9 +11,10 @@ use super::{ALL, done, plan, refused, runs, turn};
 
 /// A busy machine or a slow write is no reason for an election here: the handover itself is looked at.
 pub(crate) fn patient(plan: &Plan) -> Live {
-    let timing = "[timing]\nlease = \"2s\"\nsuspect_after = \"1s\"\n";
-    Live::start_with(plan, Scratch::new("live").unwrap(), timing)
+    Live::start_with(plan, Scratch::new("live").unwrap(), PATIENT)
 }
+
+const PATIENT: &str = "[timing]\nlease = \"2s\"\nsuspect_after = \"1s\"\n";
 
 #[tokio::test]
 async fn a_transfer_brings_whom_the_operator_chose() {
@@ -58,29 +59,33 @@ async fn a_transfer_to_nobody_is_refused_and_the_leader_stays() {
 #[tokio::test]
 async fn leadership_can_be_moved_while_a_member_is_cut_off() {
     let _turn = turn().await;
-    let mut live = Live::start(&Plan { preempt: false, ..plan(5) });
-    live.agreement_on(5, ALL).await;
-    done(&live.ctl(&["chaos", "cut", "1", "2,3,4,5"]).await);
-    let alone = live.observer.until(|all| all.view(0).is_some_and(|view| view.leader.is_none()));
-    tokio::time::timeout(PATIENCE, alone).await.expect("1 misses the leader");
-    done(&live.ctl(&["transfer", "3"]).await);
-    live.agreement_on(3, &[2, 3, 4, 5]).await;
+    let mut live = patient(&Plan { preempt: false, ..plan(5) });
+    let (leader, _) = live.agreement(ALL).await;
+    let (alone, rest): (u32, Vec<u32>) = if leader == 1 { (2, vec![1, 3, 4, 5]) } else { (1, vec![2, 3, 4, 5]) };
+    let to = *rest.iter().find(|&&id| id != leader).unwrap();
+    let others: Vec<String> = rest.iter().map(ToString::to_string).collect();
+    done(&live.ctl(&["chaos", "cut", &alone.to_string(), &others.join(",")]).await);
+    let forgot = live.observer.until(|all| all.view(alone as usize - 1).is_some_and(|view| view.leader.is_none()));
+    tokio::time::timeout(PATIENCE, forgot).await.expect("it misses the leader");
+    done(&live.ctl(&["transfer", &to.to_string()]).await);
+    live.agreement_on(to, &rest).await;
     done(&live.ctl(&["elect"]).await);
     done(&live.ctl(&["step-down"]).await);
-    live.agreement_that(&[2, 3, 4, 5], |leader, _| leader != 3).await;
+    live.agreement_that(&rest, |leader, _| leader != to).await;
 }
 
+/// A member and a witness are left.
 #[tokio::test]
-async fn whoever_is_the_last_to_stand_does_not_step_down() {
+async fn whoever_is_the_last_that_may_lead_does_not_step_down() {
     let _turn = turn().await;
-    let mut live = patient(&plan(3));
-    live.agreement_on(3, &[1, 2, 3]).await;
-    done(&live.ctl(&["step-down"]).await);
+    let witness = format!("role = \"witness\"\n{PATIENT}");
+    let mut live = Live::start_with(&plan(3), Scratch::new("live").unwrap(), &witness);
     live.agreement_on(2, &[1, 2, 3]).await;
-    done(&live.ctl(&["step-down"]).await);
-    let last = live.agreement_on(1, &[1, 2, 3]).await;
-    refused(&live.ctl(&["step-down"]).await, 1, &["member 1 does not step down", "nobody else stands"]);
-    assert_eq!(live.agreement(&[1, 2, 3]).await, (1, last));
+    live.kill(1).await;
+    while live.client(2).await.status().await.unwrap().peers.iter().any(|peer| peer.id == 1 && peer.connected) {}
+    let epoch = live.agreement_on(2, &[2, 3]).await;
+    refused(&live.ctl(&["step-down"]).await, 1, &["member 2 does not step down", "nobody else stands"]);
+    assert_eq!(live.agreement(&[2, 3]).await, (2, epoch));
 }
 
 /// Everything that members report until one leads whom this fits.
