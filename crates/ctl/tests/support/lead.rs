@@ -144,12 +144,12 @@ pub(crate) fn marked(mark: &str) -> Vec<(i32, String)> {
         environment.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes())
     };
     let paths = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
-    // The memory of a zombie is gone, and with it its environment.
+    // The memory of a zombie is gone, and with it its environment; and its command line, if it goes between the two looks.
     paths
         .filter(|path| has_mark(path))
         .filter_map(|path| {
             let pid = path.file_name()?.to_str()?.parse().ok()?;
-            let line = fs::read(path.join("cmdline")).ok()?;
+            let line = fs::read(path.join("cmdline")).ok().filter(|line| !line.is_empty())?;
             Some((pid, String::from_utf8_lossy(&line).replace('\0', " ")))
         })
         .collect()
