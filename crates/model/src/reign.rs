@@ -1,15 +1,15 @@
-//! A reign of a few voters without any election around it: every interleaving of candidates, voters, lost and late messages, crashes
-//! and the clock.
+//! A reign of a few voters without any election around it: every interleaving of candidates, voters, lost and late
+//! messages, crashes and the clock.
 //!
-//! Time is discrete and the same everywhere: a tick lets all countdowns go on together. The promises
-//! behind a lease, and the wait after a restart, are a tick longer than the lease. What is due fires before anything else happens to that member, and before the
-//! next tick. The timers that only try again fire whenever the budget allows.
+//! Time is discrete and the same everywhere: a tick lets all countdowns go on together. The promises behind a lease, and
+//! the wait after a restart, are a tick longer than the lease. What is due fires before anything else happens to that
+//! member, and before the next tick. The timers that only try again fire whenever the budget allows.
 //!
 //! The network keeps no order. A message that is never delivered is lost; one that is delivered twice costs a
 //! [`Budget`], as does everything else nobody is sure to do. Where voters take a closed connection for the end of a
-//! leader ([`Realm::closing_frees`]) there are connections: what was sent before the end of one arrives before the far side sees that end, or never; nothing
-//! goes between the two ends until then. What the election around a reign would say is anybody's
-//! guess: candidates are told to stand, to hand over, to step down at any time.
+//! leader ([`Realm::closing_frees`]) there are connections: what was sent before the end of one arrives before the far
+//! side sees that end, or never, and nothing goes between the two ends until then. What the election around a reign would
+//! say is anybody's guess: candidates are told to stand, to hand over, to step down at any time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
@@ -40,7 +40,8 @@ impl Subject for Reign {
 /// How often what may happen at all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Budget {
-    /// How often the election chooses each, for one attempt: it says no more until it says so again. Members differ in nothing else, so the first two stand for any two.
+    /// How often the election chooses each, for one attempt: it says no more until it says so again. Members differ in
+    /// nothing else, so the first two stand for any two.
     pub wants: [u8; 3],
     pub transfers: u8,
     pub claims: u8,

@@ -1,4 +1,5 @@
-//! Every interleaving of a reign of three voters, and five; what is too large for that is bounded and then walked at random.
+//! Every interleaving of a reign of three voters, and some of five; what is too large for that is bounded and then walked
+//! at random.
 
 use member::reign::Reign;
 use model::check::{Limits, Report, examine};

@@ -68,9 +68,7 @@ pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(
     } else {
         Output::line(in_words(&audit, quorum, output))?;
         if audit.outcome == Outcome::Ordered {
-            for flaw in gathered.ledgers.flaws() {
-                eprintln!("incomplete: {flaw}");
-            }
+            gathered.say_flaws();
         }
     }
     match audit.outcome {

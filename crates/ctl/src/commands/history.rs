@@ -76,16 +76,14 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
         return show_instant(at_ms, &answer, output);
     }
     let reigns = reigns(&gathered.ledgers);
-    let flaws = gathered.ledgers.flaws();
     if output.is_json() {
+        let flaws = gathered.ledgers.flaws();
         let rows = reigns.iter().map(row).collect();
         let document = Document { schema: "conclave.history/1", reigns: rows, missing: gathered.missing(), flaws };
         return Ok(Output::json(&document)?);
     }
     Output::line(table(&reigns, output))?;
-    for flaw in flaws {
-        eprintln!("incomplete: {flaw}");
-    }
+    gathered.say_flaws();
     Ok(())
 }
 

@@ -66,6 +66,13 @@ impl Gathered {
     }
 
     /// Ids where they are known, addresses else.
+    /// What is not there, beside an answer that is.
+    pub(super) fn say_flaws(&self) {
+        for flaw in self.ledgers.flaws() {
+            eprintln!("incomplete: {flaw}");
+        }
+    }
+
     pub(super) fn missing(&self) -> Vec<String> {
         let name = |missing: &Missing| missing.id.map_or_else(|| missing.address.clone(), |id| id.to_string());
         self.ledgers.missing.iter().map(name).collect()

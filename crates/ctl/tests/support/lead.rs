@@ -144,7 +144,7 @@ pub(crate) fn marked(mark: &str) -> Vec<(i32, String)> {
         environment.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes())
     };
     let paths = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
-    // The memory of a zombie is gone, and with it its environment; and its command line, if it goes between the two looks.
+    // The memory of a zombie is gone, and with it its environment; or its command line, if it ends between two looks.
     paths
         .filter(|path| has_mark(path))
         .filter_map(|path| {

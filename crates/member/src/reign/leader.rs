@@ -62,8 +62,13 @@ impl Reign {
             self.open(ctx, self.seen.max(self.epoch).next(), None, out);
             return out.cancel_timer(Clock::Retry);
         }
-        self.bid_for(ctx, lead, None, out);
-        self.grant(ctx, lead, self.me, out);
+        self.bid_anew(ctx, lead, None, out);
+    }
+
+    /// Another attempt at an epoch that is on its own disk already.
+    fn bid_anew(&mut self, ctx: &Ctx<'_>, epoch: Epoch, after: Option<Released>, out: &mut impl Outbox<Self>) {
+        self.bid_for(ctx, epoch, after, out);
+        self.grant(ctx, epoch, self.me, out);
         self.send_bid(ctx, out);
         self.count(ctx, out);
     }
@@ -122,10 +127,7 @@ impl Reign {
             // Whoever grants this bid must know of it too.
             if let Some(bid) = self.bid.filter(|bid| attached && bid.bare) {
                 self.forget_bid(out);
-                self.bid_for(ctx, bid.epoch, bid.after, out);
-                self.grant(ctx, bid.epoch, self.me, out);
-                self.send_bid(ctx, out);
-                self.count(ctx, out);
+                self.bid_anew(ctx, bid.epoch, bid.after, out);
             }
             return;
         }

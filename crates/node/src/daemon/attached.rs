@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use algorithms::{OnClose, Safety};
-use client::{FailCode, Response};
+use algorithms::OnClose;
+use client::Response;
 use member::{Command, Role};
 use transport::ClientId;
 
-use super::{Daemon, failed};
+use super::Daemon;
 use crate::clock::since_boot;
 
 /// A client that has not left by then is hung, and the deadline of its guard must do. Never less than a lease.
@@ -73,12 +73,10 @@ impl Daemon {
 
     /// Steps down at once, or as soon as the attached clients have stopped: the answer comes then.
     pub(super) fn step_down(&mut self, asker: ClientId) {
-        let leads = self.outside.face.standing().role == Role::Leader;
-        if leads && self.outside.safety == Safety::Quorum && !self.instance.has_heir() {
-            let why = "nobody else stands: the others have stepped down less than ten seconds ago, have just started, or \
-                       are not connected. Again in a while, or `ctl transfer ID`";
-            return self.outside.reply(asker, &failed(FailCode::Failed, why.into()));
+        if let Some(refusal) = self.must_stay() {
+            return self.outside.reply(asker, &refusal);
         }
+        let leads = self.outside.face.standing().role == Role::Leader;
         if leads && !self.attached.clients.is_empty() {
             self.tell_to_stop().push(asker);
             return;

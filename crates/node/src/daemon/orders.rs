@@ -35,6 +35,15 @@ impl Daemon {
         Response::Done
     }
 
+    /// Under quorum a leader that nobody would follow does not step down.
+    pub(super) fn must_stay(&self) -> Option<Response> {
+        let leads = self.outside.face.standing().role == Role::Leader;
+        let alone = leads && self.outside.safety == Safety::Quorum && !self.instance.has_heir();
+        let why = "nobody else stands: the others have stepped down less than ten seconds ago, have just started, or are \
+                   not connected. Again in a while, or `ctl transfer ID`";
+        alone.then(|| failed(FailCode::Failed, why.into()))
+    }
+
     pub(super) fn command_leader(&mut self, command: Command) -> Response {
         let standing = self.outside.face.standing();
         match standing.leader {
