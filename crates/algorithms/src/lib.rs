@@ -19,6 +19,8 @@
 //! }
 //! ```
 //!
+//! The part of this loop that is the same everywhere (order, barrier, timers) is [`drive::Driver`].
+//!
 //! What a driver owes: due timers before any other input; messages of one link in order; self-sends (a ring of one)
 //! come back as messages; nothing after a crash. What a machine owes: same state, context and input give the same
 //! effects; a durable record that changed is persisted before anything of the same step is sent or announced.
@@ -26,6 +28,7 @@
 //! Machines never see epochs, rounds or heartbeats: that is the `member` crate's business.
 
 pub mod catalog;
+pub mod drive;
 pub mod election;
 mod id;
 mod protocol;
@@ -38,5 +41,5 @@ pub use protocol::{
     Campaign, Ctx, Data, Election, Input, Kind, Life, Message, Next, Outbox, Outcome, Protocol, Rounds, Span,
     StateVector, Status,
 };
-pub use settings::{OnClose, Safety, Settings, Timing};
+pub use settings::{Ranks, Settings};
 pub use view::{Edge, Link, Side, Topology, View};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{NodeId, Uid, Wins};
-use crate::settings::Settings;
+use crate::id::{Epoch, NodeId, Uid, Wins};
+use crate::settings::{Ranks, Settings};
 use crate::view::{Link, View};
 
 /// Plain values: they travel, are stored, compared and hashed by the model checker.
@@ -16,23 +16,31 @@ pub trait Data: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned + Send 
 impl<T: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static> Data for T {}
 
 /// What a machine may look at besides its own state. It belongs to the driver and is lent for one step.
-#[derive(Clone, Copy, Debug)]
-pub struct Ctx<'a> {
+#[derive(Debug)]
+pub struct Ctx<'a, S = Settings> {
     pub me: Uid,
     pub view: &'a View,
-    pub settings: &'a Settings,
+    pub settings: &'a S,
     /// One fresh random word per step: all the randomness a machine ever gets.
     pub dice: u64,
 }
 
-impl Ctx<'_> {
+impl<S> Clone for Ctx<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Ctx<'_, S> {}
+
+impl<S: Ranks> Ctx<'_, S> {
     #[inline]
     pub fn beats(&self, a: Uid, b: Uid) -> bool {
-        self.settings.wins.beats(a, b)
+        self.settings.wins().beats(a, b)
     }
 
     pub fn wins(&self) -> Wins {
-        self.settings.wins
+        self.settings.wins()
     }
 }
 
@@ -46,9 +54,17 @@ pub trait Protocol: Clone + Eq + Hash + Debug + Sized + Send + Sync + 'static {
     type Event: Clone + Eq + Hash + Debug + Send + Sync + 'static;
     /// What must survive a crash: always the whole record, never a delta. `()` where nothing must.
     type Durable: Data;
+    /// What the operator chose, as far as this machine may know it.
+    type Settings;
 
-    fn start(ctx: &Ctx<'_>, stored: Option<Self::Durable>, out: &mut impl Outbox<Self>) -> Self;
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>);
+    /// Effects at the start are effects like any others.
+    fn start(ctx: &Ctx<'_, Self::Settings>, stored: Option<Self::Durable>, out: &mut impl Outbox<Self>) -> Self;
+    fn step(&mut self, ctx: &Ctx<'_, Self::Settings>, input: Input<Self>, out: &mut impl Outbox<Self>);
+
+    /// The timer that ends what this event announces, if there is one: drivers tell the event with its deadline.
+    fn lasts_until(_: &Self::Event) -> Option<Self::Timer> {
+        None
+    }
 }
 
 /// Messages are counted by kind, the announcement of the result apart from the election proper.
@@ -140,14 +156,21 @@ pub enum Outcome {
     Won,
     /// Somebody else won; `None` where the algorithm is anonymous and cannot know who.
     Follow(Option<Uid>),
-    /// This attempt cannot succeed: a new round is wanted.
+    /// This attempt cannot succeed. The next one begins when the watchdog of the member fires: an election opened at
+    /// once would meet the same obstacle.
     GaveUp,
     /// A continuous machine no longer stands by its last decision.
     Halted,
 }
 
-pub trait Election: Protocol<Command = Campaign, Event = Outcome> {
+pub trait Election: Protocol<Command = Campaign, Event = Outcome, Settings = Settings> {
     const LIFE: Life = Life::PerRound;
+
+    /// The algorithm's own number of the decision that it announced last, where it numbers its decisions and never lets
+    /// two winners share a number. A classic leader then leads in this epoch.
+    fn term(&self) -> Option<Epoch> {
+        None
+    }
 
     /// The machine never sees an id, so chance decides who wins and standing again would not help the best one.
     const ANONYMOUS: bool = false;

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{NodeId, Uid};
 use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol, Span};
+use crate::settings::Settings;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Bully {
@@ -62,6 +63,7 @@ impl Protocol for Bully {
     type Command = Campaign;
     type Event = Outcome;
     type Durable = ();
+    type Settings = Settings;
 
     fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
         Bully { phase: Phase::Idle, leader: None }
@@ -109,7 +111,7 @@ impl Bully {
         for peer in ctx.view.better(ctx.me, ctx.wins()) {
             out.send(peer.id, Msg::Election);
         }
-        out.set_timer(Timer::Answer, Span::exactly(ctx.settings.timing.answer_timeout));
+        out.set_timer(Timer::Answer, Span::exactly(ctx.settings.answer_timeout));
     }
 
     fn election(&mut self, ctx: &Ctx<'_>, from: Uid, out: &mut impl Outbox<Self>) {
@@ -124,7 +126,7 @@ impl Bully {
         if self.phase == Phase::WaitAnswer {
             self.phase = Phase::WaitCoordinator;
             out.cancel_timer(Timer::Answer);
-            out.set_timer(Timer::Coordinator, Span::jittered(ctx.settings.timing.coordinator_timeout));
+            out.set_timer(Timer::Coordinator, Span::jittered(ctx.settings.coordinator_timeout));
         }
     }
 

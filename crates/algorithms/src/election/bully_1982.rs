@@ -27,6 +27,7 @@ use crate::id::NodeId;
 use crate::protocol::{
     Campaign, Ctx, Election, Input, Kind, Life, Message, Outbox, Outcome, Protocol, Span, StateVector, Status,
 };
+use crate::settings::Settings;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Bully1982 {
@@ -122,6 +123,7 @@ impl Protocol for Bully1982 {
     type Command = Campaign;
     type Event = Outcome;
     type Durable = ();
+    type Settings = Settings;
 
     fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
         Bully1982 {
@@ -250,7 +252,7 @@ impl Bully1982 {
         if self.waiting.is_empty() {
             self.stage_over(ctx, out);
         } else {
-            out.set_timer(Timer::Reply, Span::exactly(ctx.settings.timing.answer_timeout));
+            out.set_timer(Timer::Reply, Span::exactly(ctx.settings.answer_timeout));
         }
     }
 
@@ -402,14 +404,14 @@ impl Bully1982 {
 
 /// T' leaves the winner time for all its steps.
 fn reorganised(ctx: &Ctx<'_>) -> Span {
-    Span::jittered(ctx.settings.timing.coordinator_timeout)
+    Span::jittered(ctx.settings.coordinator_timeout)
 }
 
 fn check_every(ctx: &Ctx<'_>) -> std::time::Duration {
-    ctx.settings.timing.coordinator_timeout
+    ctx.settings.coordinator_timeout
 }
 
 /// T_c > the check's period + T.
 fn coordinator_silent(ctx: &Ctx<'_>) -> Span {
-    Span::jittered(check_every(ctx) * 2 + ctx.settings.timing.answer_timeout * 2)
+    Span::jittered(check_every(ctx) * 2 + ctx.settings.answer_timeout * 2)
 }

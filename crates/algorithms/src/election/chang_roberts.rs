@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::Uid;
 use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
+use crate::settings::Settings;
 use crate::view::Side;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -54,6 +55,7 @@ impl<const SUBSTITUTE: bool> Protocol for ChangRoberts<SUBSTITUTE> {
     type Command = Campaign;
     type Event = Outcome;
     type Durable = ();
+    type Settings = Settings;
 
     fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
         ChangRoberts { participant: false, decided: false }

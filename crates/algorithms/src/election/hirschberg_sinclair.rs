@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::Uid;
 use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
+use crate::settings::Settings;
 use crate::view::Side;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -63,6 +64,7 @@ impl Protocol for HirschbergSinclair {
     type Command = Campaign;
     type Event = Outcome;
     type Durable = ();
+    type Settings = Settings;
 
     fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
         HirschbergSinclair { awake: false, decided: false, phase: 0, got: None }

@@ -18,6 +18,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
+use crate::settings::Settings;
 use crate::view::Side;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -62,6 +63,7 @@ impl Protocol for ItaiRodeh {
     type Command = Campaign;
     type Event = Outcome;
     type Durable = ();
+    type Settings = Settings;
 
     fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
         ItaiRodeh::Asleep

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::Uid;
 use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
+use crate::settings::Settings;
 use crate::view::Side;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -46,6 +47,7 @@ impl Protocol for LeLann {
     type Command = Campaign;
     type Event = Outcome;
     type Durable = ();
+    type Settings = Settings;
 
     fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
         LeLann::Asleep

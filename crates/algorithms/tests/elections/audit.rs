@@ -3,10 +3,11 @@
 use std::fmt;
 
 use algorithms::catalog::{Elects, ROWS, Row};
+use algorithms::drive::Dice;
 use algorithms::theory::Case;
 use algorithms::{Life, Outcome, Topology, Uid, Wins};
 
-use crate::subject::{Dice, Plan, Run, Schedule, Subject, subject, uids, view};
+use crate::subject::{Plan, Run, Schedule, Subject, subject, uids, view};
 
 #[test]
 fn every_small_ring_elects_the_right_leader_at_the_published_price() {

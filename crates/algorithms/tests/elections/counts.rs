@@ -1,13 +1,14 @@
 //! The published figures, literally: least, mean and most over all rings of n members, as exact fractions.
 
 use algorithms::Wins::{self, Highest, Lowest};
+use algorithms::drive::Dice;
 use algorithms::election::bully_1982::Bully1982;
 use algorithms::theory::{self, Case};
 use algorithms::{Outcome, Topology, catalog};
 
 use crate::audit::cyclic_orders;
 use crate::driver;
-use crate::subject::{Dice, Plan, Run, Schedule, subject, uids, view};
+use crate::subject::{Plan, Run, Schedule, subject, uids, view};
 
 #[derive(Clone, Copy, Debug)]
 enum What {

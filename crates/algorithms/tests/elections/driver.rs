@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use algorithms::{Campaign, Ctx, Election, Input, Link, Outbox, Outcome, Protocol, Settings, Span};
+use algorithms::drive::{Dice, Driver, Effect};
+use algorithms::{Campaign, Ctx, Election, Input, Link, Outcome, Protocol, Settings};
 
-use crate::subject::{Dice, Log, Plan, Run, Schedule, readable};
+use crate::subject::{Log, Plan, Run, Schedule, readable};
 
 const MAX_STEPS: usize = 200_000;
 
@@ -26,43 +27,6 @@ pub(crate) fn failover<E: Election>(plan: &Plan<'_>, dies: usize, starts: usize)
     world.run
 }
 
-#[derive(Debug)]
-enum Effect<P: Protocol> {
-    Send(P::Link, P::Message),
-    Forward(P::Link, P::Message),
-    SetTimer(P::Timer, Span),
-    CancelTimer(P::Timer),
-    Persist(P::Durable),
-    Store(P::Durable),
-    Announce(P::Event),
-}
-
-struct Effects<P: Protocol>(Vec<Effect<P>>);
-
-impl<P: Protocol> Outbox<P> for Effects<P> {
-    fn send(&mut self, to: P::Link, message: P::Message) {
-        self.0.push(Effect::Send(to, message));
-    }
-    fn forward(&mut self, to: P::Link, message: P::Message) {
-        self.0.push(Effect::Forward(to, message));
-    }
-    fn set_timer(&mut self, timer: P::Timer, after: Span) {
-        self.0.push(Effect::SetTimer(timer, after));
-    }
-    fn cancel_timer(&mut self, timer: P::Timer) {
-        self.0.push(Effect::CancelTimer(timer));
-    }
-    fn persist(&mut self, record: P::Durable) {
-        self.0.push(Effect::Persist(record));
-    }
-    fn store(&mut self, record: P::Durable) {
-        self.0.push(Effect::Store(record));
-    }
-    fn announce(&mut self, event: P::Event) {
-        self.0.push(Effect::Announce(event));
-    }
-}
-
 struct Flight<P: Protocol> {
     round: u64,
     to: usize,
@@ -76,13 +40,12 @@ struct World<'a, E: Election> {
     log: Log<'a>,
     dice: Dice,
     dead: Vec<usize>,
-    nodes: Vec<E>,
+    nodes: Vec<Driver<E, Duration>>,
     /// In the order of sending.
     flights: VecDeque<Flight<E>>,
     starts: VecDeque<usize>,
     stored: VecDeque<(usize, E::Durable)>,
     on_disk: Vec<Option<E::Durable>>,
-    timers: Vec<(Duration, usize, E::Timer)>,
     now: Duration,
     /// The round of the input in hand.
     round: u64,
@@ -103,19 +66,15 @@ impl<'a, E: Election> World<'a, E> {
             starts: plan.initiators.iter().copied().collect(),
             stored: VecDeque::new(),
             on_disk: vec![None; n],
-            timers: Vec::new(),
             now: Duration::ZERO,
             round: 0,
             run: Run::new::<E::Message>(n, E::LIFE),
         };
         for node in 0..n {
-            let mut out = Effects(Vec::new());
-            let machine = {
-                let dice = world.dice.roll();
-                E::start(&world.ctx(node, dice), None, &mut out)
-            };
-            world.nodes.push(machine);
-            world.carry_out(node, out);
+            let dice = world.dice.roll();
+            let driver = Driver::start(&world.ctx(node, dice), None);
+            world.nodes.push(driver);
+            world.carry_out(node);
         }
         world
     }
@@ -168,9 +127,10 @@ impl<'a, E: Election> World<'a, E> {
         if (0..self.nodes.len()).all(|node| self.dead.contains(&node) || content(&self.run.outcomes[node])) {
             return None;
         }
-        let next = (0..self.timers.len()).min_by_key(|&i| self.timers[i])?;
-        let (due, node, timer) = self.timers.swap_remove(next);
+        let due = |node: usize| self.nodes[node].timers().iter().map(move |(timer, due)| (due, node, timer));
+        let (due, node, timer) = (0..self.nodes.len()).flat_map(due).min()?;
         self.now = due;
+        self.nodes[node].timers_mut().cancel(timer);
         Some((node, Input::Timer(timer)))
     }
 
@@ -191,43 +151,38 @@ impl<'a, E: Election> World<'a, E> {
             });
         }
         let dice = self.dice.roll();
-        let mut out = Effects(Vec::new());
-        let mut machine = self.nodes[node].clone();
-        machine.step(&self.ctx(node, dice), input, &mut out);
-        self.nodes[node] = machine;
-        self.carry_out(node, out);
+        let ctx = Ctx { me: self.plan.view.members()[node], view: self.plan.view, settings: &self.settings, dice };
+        self.nodes[node].step(&ctx, input);
+        self.carry_out(node);
     }
 
-    fn carry_out(&mut self, node: usize, effects: Effects<E>) {
+    fn carry_out(&mut self, node: usize) {
         let mut told = false;
-        for effect in effects.0 {
+        let (now, dice) = (self.now, &mut self.dice);
+        while let Some(effect) = self.nodes[node].next_effect(|_, span| now + span.draw(dice.roll())) {
             if let Some(log) = &mut self.log {
                 log.push(format!("    {}", describe(self.plan, &effect)));
             }
             match effect {
-                Effect::Send(link, message) | Effect::Forward(link, message) => {
+                Effect::Send { to: link, message, .. } => {
                     told = true;
                     self.run.count(&message);
                     if let Some((to, link)) = link.far_end(node, self.plan.view) {
                         self.flights.push_back(Flight { round: self.round + 1, to, link, message });
                     }
                 }
-                Effect::SetTimer(timer, span) => {
-                    self.timers.retain(|&(_, at, name)| (at, name) != (node, timer));
-                    let after = span.draw(self.dice.roll());
-                    self.timers.push((self.now + after, node, timer));
-                }
-                Effect::CancelTimer(timer) => self.timers.retain(|&(_, at, name)| (at, name) != (node, timer)),
                 Effect::Persist(record) => {
                     let changed = self.on_disk[node].as_ref() != Some(&record);
                     self.run.persisted_late |= changed && told;
                     self.on_disk[node] = Some(record);
+                    self.nodes[node].written();
                 }
                 Effect::Store(record) => self.stored.push_back((node, record)),
                 Effect::Announce(outcome) => {
                     told = true;
                     self.run.outcomes[node].push(outcome);
                 }
+                Effect::SetTimer(..) | Effect::CancelTimer(_) => {}
             }
         }
     }
@@ -236,8 +191,8 @@ impl<'a, E: Election> World<'a, E> {
 fn describe<P: Protocol>(plan: &Plan<'_>, effect: &Effect<P>) -> String {
     let show = |value: &dyn std::fmt::Debug| readable(plan.view, value);
     match effect {
-        Effect::Send(link, message) => format!("send {} to {}", show(message), show(link)),
-        Effect::Forward(link, message) => format!("forward {} to {}", show(message), show(link)),
+        Effect::Send { to, message, hops: 0 } => format!("send {} to {}", show(message), show(to)),
+        Effect::Send { to, message, .. } => format!("forward {} to {}", show(message), show(to)),
         Effect::SetTimer(timer, span) if span.min == span.max => format!("set timer {timer:?} to {:?}", span.min),
         Effect::SetTimer(timer, span) => format!("set timer {timer:?} to {:?}..{:?}", span.min, span.max),
         Effect::CancelTimer(timer) => format!("cancel timer {timer:?}"),

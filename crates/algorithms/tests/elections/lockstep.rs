@@ -1,8 +1,9 @@
 //! The driver of synchronous algorithms: what is sent in round r is read in round r + 1.
 
+use algorithms::drive::Dice;
 use algorithms::{Ctx, Life, Next, Rounds};
 
-use crate::subject::{Dice, Log, Plan, Run, Schedule, readable};
+use crate::subject::{Log, Plan, Run, Schedule, readable};
 
 const MAX_ROUNDS: u64 = 1 << 21;
 

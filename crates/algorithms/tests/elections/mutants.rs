@@ -88,6 +88,7 @@ macro_rules! mutant {
             type Command = Campaign;
             type Event = Outcome;
             type Durable = $durable;
+            type Settings = algorithms::Settings;
 
             fn start(_: &Ctx<'_>, _: Option<$durable>, _: &mut impl Outbox<Self>) -> Self {
                 $name::default()

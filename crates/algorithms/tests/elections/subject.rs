@@ -127,29 +127,6 @@ pub(crate) fn uids(ids: &[u32]) -> Vec<Uid> {
     ids.iter().map(|&id| Uid::plain(id)).collect()
 }
 
-/// SplitMix64.
-#[derive(Clone)]
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.roll() % n as u64) as usize
-    }
-
-    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
-        for i in (1..items.len()).rev() {
-            items.swap(i, self.below(i + 1));
-        }
-    }
-}
-
 /// Debug output with ids as plain numbers, for people.
 pub(crate) fn readable(view: &View, value: &dyn std::fmt::Debug) -> String {
     let mut text = format!("{value:?}");

@@ -1,0 +1,122 @@
+//! The driver core: all that lies between a machine and the world and is the same wherever a machine runs. The daemon,
+//! the fault simulator, the model checker and the golden tests run machines through [`Driver`]; they differ in what a
+//! moment is (`W`) and in what they do with the effects that [`Driver::next_effect`] hands out.
+//!
+//! Three rules live here and nowhere else:
+//!
+//! - **Order.** Effects happen in call order.
+//! - **Barrier.** Behind [`Effect::Persist`] every effect waits until [`Driver::written`] says that the record is on the
+//!   disk. The machine itself goes on taking input: it may be ahead of its own effects.
+//! - **Timers.** Due timers fire in the order of their moments. A timer that is set anew or cancelled never fires for its
+//!   old setting, not even while the new setting waits behind a barrier.
+
+mod counts;
+mod dice;
+mod effects;
+mod timers;
+
+pub use counts::Counts;
+pub use dice::Dice;
+pub use effects::{Effect, Effects};
+pub use timers::Timers;
+
+use crate::protocol::{Ctx, Input, Protocol, Span};
+
+/// A machine with its timers and the effects that it still owes. `W` is a moment: what a clock shows for a daemon or a
+/// simulator, what is left of a countdown for a model.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Driver<P: Protocol, W> {
+    machine: P,
+    effects: Effects<P>,
+    timers: Timers<P::Timer, W>,
+    /// A record that effects wait for is on its way to the disk.
+    blocked: bool,
+}
+
+impl<P: Protocol, W: Copy> Driver<P, W> {
+    /// `stored`: the record that the last process with this disk left behind.
+    pub fn start(ctx: &Ctx<'_, P::Settings>, stored: Option<P::Durable>) -> Self {
+        let mut effects = Effects::default();
+        let machine = P::start(ctx, stored, &mut effects);
+        Driver { machine, effects, timers: Timers::default(), blocked: false }
+    }
+
+    pub fn step(&mut self, ctx: &Ctx<'_, P::Settings>, input: Input<P>) {
+        let known = self.effects.len();
+        self.machine.step(ctx, input, &mut self.effects);
+        for timer in self.effects.iter().skip(known).filter_map(Effect::timer) {
+            self.timers.cancel(timer);
+        }
+    }
+
+    /// The next effect to be carried out; `None` if there is none, or if it waits for the disk. Timers are set and
+    /// cancelled on the way: `when` says at what moment a timer fires that is set now.
+    pub fn next_effect(&mut self, when: impl FnOnce(P::Timer, Span) -> W) -> Option<Effect<P>> {
+        if self.blocked {
+            return None;
+        }
+        let effect = self.effects.pop()?;
+        match effect {
+            Effect::SetTimer(timer, after) => self.timers.set(timer, when(timer, after)),
+            Effect::CancelTimer(timer) => self.timers.cancel(timer),
+            Effect::Persist(_) => self.blocked = true,
+            Effect::Send { .. } | Effect::Store(_) | Effect::Announce(_) => {}
+        }
+        Some(effect)
+    }
+
+    /// The record of the last [`Effect::Persist`] is on the disk: what waited for it goes on.
+    pub fn written(&mut self) {
+        assert!(self.blocked, "barrier: a write was reported that no effect waits for");
+        self.blocked = false;
+    }
+
+    /// Does the machine wait for the disk?
+    pub fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// Are there effects that were not handed out yet?
+    pub fn owes_effects(&self) -> bool {
+        self.effects.len() > 0
+    }
+
+    /// A timer is taken out to be fired, whatever its moment: models decide by themselves whose turn it is.
+    pub fn fire(&mut self, ctx: &Ctx<'_, P::Settings>, timer: P::Timer) {
+        self.timers.cancel(timer);
+        self.step(ctx, Input::Timer(timer));
+    }
+
+    pub fn machine(&self) -> &P {
+        &self.machine
+    }
+
+    pub fn timers(&self) -> &Timers<P::Timer, W> {
+        &self.timers
+    }
+
+    /// For models, whose time passes by shortening what is left of every timer.
+    pub fn timers_mut(&mut self) -> &mut Timers<P::Timer, W> {
+        &mut self.timers
+    }
+
+    /// The moment at which what this event announces is over, if the event says so.
+    pub fn deadline_of(&self, event: &P::Event) -> Option<W> {
+        self.timers.get(P::lasts_until(event)?)
+    }
+}
+
+impl<P: Protocol, W: Copy + Ord> Driver<P, W> {
+    /// The earliest timer that is due at `now`; it is gone then, and is to be given to [`Driver::step`].
+    pub fn pop_due(&mut self, now: W) -> Option<P::Timer> {
+        self.timers.pop_due(now)
+    }
+
+    /// When the next timer is due.
+    pub fn next_due(&self) -> Option<W> {
+        self.timers.next_due()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! How many messages of each kind were sent: counted by drivers, never by machines, whose state a model compares.
+
+use crate::protocol::{Kind, Message};
+
+/// Room for the kinds of any message type; a fixed array costs no allocation and no lookup.
+const KINDS_MAX: usize = 16;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts([u64; KINDS_MAX]);
+
+impl Counts {
+    #[inline]
+    pub fn add<M: Message>(&mut self, message: &M) {
+        const { assert!(M::KINDS.len() <= KINDS_MAX, "more kinds of messages than counters") };
+        self.0[message.kind()] += 1;
+    }
+
+    pub fn of<M: Message>(&self) -> impl Iterator<Item = (Kind, u64)> {
+        M::KINDS.iter().copied().zip(self.0)
+    }
+
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
