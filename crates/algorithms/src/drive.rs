@@ -78,7 +78,7 @@ impl<P: Protocol, W: Copy> Driver<P, W> {
 
     /// Are there effects that were not handed out yet?
     pub fn owes_effects(&self) -> bool {
-        self.effects.len() > 0
+        !self.effects.is_empty()
     }
 
     /// A timer is taken out to be fired, whatever its moment: models decide by themselves whose turn it is.

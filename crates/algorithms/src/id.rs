@@ -119,13 +119,6 @@ impl fmt::Display for Token {
     }
 }
 
-/// Which life of a process this is: the counter grows with every start, the nonce tells clones of a disk apart.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct Incarnation {
-    pub counter: u64,
-    pub nonce: u64,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

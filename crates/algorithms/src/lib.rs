@@ -36,7 +36,7 @@ mod settings;
 pub mod theory;
 mod view;
 
-pub use id::{Epoch, Incarnation, NodeId, Token, Uid, Wins};
+pub use id::{Epoch, NodeId, Token, Uid, Wins};
 pub use protocol::{
     Campaign, Ctx, Data, Election, Input, Kind, Life, Message, Next, Outbox, Outcome, Protocol, Rounds, Span,
     StateVector, Status,

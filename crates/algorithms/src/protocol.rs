@@ -166,6 +166,9 @@ pub enum Outcome {
 pub trait Election: Protocol<Command = Campaign, Event = Outcome, Settings = Settings> {
     const LIFE: Life = Life::PerRound;
 
+    /// Do its decisions have numbers of their own ([`Election::term`])?
+    const HAS_TERMS: bool = false;
+
     /// The algorithm's own number of the decision that it announced last, where it numbers its decisions and never lets
     /// two winners share a number. A classic leader then leads in this epoch.
     fn term(&self) -> Option<Epoch> {

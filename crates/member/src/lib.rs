@@ -3,30 +3,39 @@
 //! [`Member`] is itself a [`Protocol`](algorithms::Protocol), so the daemon, the simulator and the model checker drive
 //! it exactly as they drive the bare algorithm inside it. It never looks inside a message of the algorithm.
 //!
-//! - `contacts`: the failure detector and whom to keep a connection to.
-//! - `rounds`: opening, joining and ending election attempts.
-//! - `claims`: heartbeats, and whom to believe when they disagree.
-//! - `epochs`: how attempts and claims are numbered.
-//! - `member`: the machine itself, its timers and the epochs it reserves.
-//! - `reign`: quorum leases and fencing epochs around whatever the election says.
-//! - `quorum`: the reign inside a member; `upkeep`: the timers every step ends with.
+//! - `failure_detector`: which members are up, and which to keep a connection to.
+//! - `rounds`: the election in hand, repeated until one meets no failure.
+//! - `authority`: who may claim to lead; `classic` and `quorum` are two kinds, `reign` is the machine behind the second.
+//! - `attempts`: how elections and classic epochs are numbered.
+//! - `candidacy`: whether this member takes part; `children`: processes that depend on its leadership.
+//! - `member`: passes on what each of these says to the others.
 //! - `synchroniser`: runs synchronous algorithms; `live`: the catalog with them behind it.
 
-mod claims;
-mod contacts;
-mod epochs;
-mod inner;
+mod attempts;
+mod authority;
+mod candidacy;
+mod children;
+mod failure_detector;
 mod live;
 mod member;
-mod quorum;
+mod positions;
 pub mod reign;
 mod rounds;
+mod settings;
 mod synchroniser;
 mod types;
-mod upkeep;
 
+pub use attempts::{Attempt, Attempts, Reservation};
+pub use authority::{
+    Authority, AuthorityCommand, AuthorityEvent, Classic, ClassicRecord, ElectionKind, Quorum, QuorumRecord, Reach,
+};
+pub use candidacy::{ABSTAIN, FORGIVE};
 pub use live::{MemberVisitor, dispatch};
-pub use member::{ABSTAIN, Member};
-pub use quorum::FORGIVE;
+pub use member::Member;
+pub use positions::{FullPos, NodeSet};
+pub use settings::{OnClose, Safety, Settings, Timing};
 pub use synchroniser::{Frame, Synchronised};
-pub use types::{Beat, Cause, Claim, Command, Envelope, Event, NodeSet, Record, Role, Round, Standing, Timer};
+pub use types::{
+    Beat, Cause, Claim, Command, Context, Envelope, Event, Incarnation, LeaseTimer, News, Record, Role, Round,
+    Standing, Timer,
+};

@@ -1,188 +1,181 @@
-//! Rounds: a textbook election, repeated until one gets through without a failure.
+//! The election in hand: a textbook machine and the round it runs in.
 //!
-//! A round is numbered (attempt, initiator, life) and carries the participants its initiator chose. Older rounds are
-//! dropped; a newer one starts a fresh machine at every member it reaches. So the algorithm never meets a failure
-//! inside its election: the round with the failure is simply replaced by the next one.
+//! Papers assume that nothing fails during an election. A round is one such election, numbered (attempt, initiator,
+//! incarnation) and carrying the participants its initiator chose. Older rounds are dropped; a newer one starts a fresh
+//! machine at every member it reaches. So the algorithm never meets a failure inside its election: the round with the
+//! failure is replaced by the next one. An algorithm that numbers its own attempts runs in no round and is never reset.
 
-use algorithms::{Campaign, Ctx, Election, Input, Life, Link, Outbox, Outcome};
+use std::collections::BTreeSet;
 
-use crate::contacts::Contact;
-use crate::epochs::epoch_of;
-use crate::member::Member;
-use crate::types::{Cause, Claim, Envelope, NodeSet, Round};
+use algorithms::drive::{Effect, Effects};
+use algorithms::{Ctx, Election, Input, Life, Link, View};
 
-impl<E: Election> Member<E> {
-    /// Starts an election: the leader is gone, somebody was lost on the way, or this member wants to take over.
-    pub(crate) fn open(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if !self.stands(ctx) || (self.reign.is_some() && self.leader.is_some()) {
-            return;
+use crate::authority::ElectionKind;
+use crate::positions::{FullPos, NodeSet, RoundPos};
+use crate::types::{Context, Round};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct RoundState<E: Election> {
+    kind: ElectionKind,
+    /// `None` before the first round, and for an algorithm that runs in none.
+    round: Option<Round>,
+    participants: NodeSet,
+    /// The participants as the machine sees them, and the position of each in the list of all members.
+    view: View,
+    full: Vec<FullPos>,
+    machine: E,
+    /// The last record that the algorithm wanted kept.
+    record: Option<E::Durable>,
+    /// The machine's timers that are set.
+    timers: BTreeSet<E::Timer>,
+    /// What the machine wants done; empty between two steps.
+    effects: Effects<E>,
+    /// Has the round a result, or was it given up?
+    decided: bool,
+    /// The participant that this round cannot get past, because there is no connection to it.
+    stuck: Option<FullPos>,
+    /// The round's winner, until a leader is known.
+    winner: Option<FullPos>,
+}
+
+impl<E: Election> RoundState<E> {
+    pub(crate) fn start(ctx: &Context<'_>, record: Option<E::Durable>) -> Self {
+        let mut effects = Effects::default();
+        let machine = E::start(&inner(ctx, ctx.view), record.clone(), &mut effects);
+        RoundState {
+            kind: ElectionKind { continuous: E::LIFE == Life::Continuous, has_terms: E::HAS_TERMS },
+            round: None,
+            participants: FullPos::all(ctx.view).collect(),
+            view: ctx.view.clone(),
+            full: FullPos::all(ctx.view).collect(),
+            machine,
+            record,
+            timers: BTreeSet::new(),
+            effects,
+            decided: true,
+            stuck: None,
+            winner: None,
         }
-        self.started = true;
-        if E::LIFE == Life::Continuous {
-            return self.drive(ctx, Input::Command(Campaign), 0, out);
-        }
-        // Each attempt that gets stuck at a dead neighbour leaves one participant out, so this ends.
-        loop {
-            self.stuck = None;
-            let round = Round { attempt: self.next_attempt(ctx.view), initiator: ctx.me.id, life: self.life() };
-            let set = self.participants(ctx);
-            self.enter(ctx, round, set, out);
-            self.drive(ctx, Input::Command(Campaign), 0, out);
-            if self.stuck.is_none() || self.may_still_connect() {
-                return;
-            }
-        }
     }
 
-    /// Who takes part in a round of mine: those of the last round, and all I am connected to, but nobody known to be
-    /// down or not to stand. On a ring nobody knows everybody: what one member leaves out, the next round keeps out.
-    fn participants(&self, ctx: &Ctx<'_>) -> NodeSet {
-        (0..ctx.view.len())
-            .filter(|&at| {
-                let peer = self.contacts.get(at);
-                at == self.at
-                    || (peer.stands
-                        && !self.passed_over.contains(at)
-                        && (self.contacts.is_up(at) || self.believed(ctx, at)))
-            })
-            .collect()
+    pub(crate) fn kind(&self) -> ElectionKind {
+        self.kind
     }
 
-    /// Not connected, but on a ring that says little.
-    fn believed(&self, ctx: &Ctx<'_>, at: usize) -> bool {
-        let leads = self.leader.is_some_and(|claim| claim.uid == ctx.view.members()[at]);
-        !self.contacts.links_everybody() && (self.set.contains(at) || leads) && !self.contacts.is_down(at)
+    pub(crate) fn is_continuous(&self) -> bool {
+        self.kind.continuous
     }
 
-    /// Is the neighbour this round is stuck at one that was never reached, nor given up?
-    pub(crate) fn may_still_connect(&self) -> bool {
-        self.stuck.is_some_and(|at| self.contacts.get(at).contact == Contact::Unknown)
+    pub(crate) fn machine(&self) -> &E {
+        &self.machine
     }
 
-    pub(crate) fn enter(&mut self, ctx: &Ctx<'_>, round: Round, set: NodeSet, out: &mut impl Outbox<Self>) {
-        self.note(ctx, round.attempt, out);
+    pub(crate) fn record(&self) -> Option<E::Durable> {
+        self.record.clone()
+    }
+
+    pub(crate) fn keep(&mut self, record: E::Durable) {
+        self.record = Some(record);
+    }
+
+    pub(crate) fn round(&self) -> Option<Round> {
+        self.round
+    }
+
+    pub(crate) fn participants(&self) -> NodeSet {
+        self.participants
+    }
+
+    pub(crate) fn includes(&self, at: FullPos) -> bool {
+        self.participants.contains(at)
+    }
+
+    pub(crate) fn is_decided(&self) -> bool {
+        self.decided
+    }
+
+    pub(crate) fn decide(&mut self) {
+        self.decided = true;
+        self.stuck = None;
+    }
+
+    /// Nothing more is expected of it.
+    pub(crate) fn give_up(&mut self) {
+        self.decided = true;
+    }
+
+    pub(crate) fn stuck(&self) -> Option<FullPos> {
+        self.stuck
+    }
+
+    pub(crate) fn unstick(&mut self) {
+        self.stuck = None;
+    }
+
+    pub(crate) fn get_stuck(&mut self, at: FullPos) {
+        self.stuck = Some(at);
+    }
+
+    pub(crate) fn set_winner(&mut self, winner: Option<FullPos>) {
+        self.winner = winner;
+    }
+
+    pub(crate) fn take_winner(&mut self) -> Option<FullPos> {
+        self.winner.take()
+    }
+
+    /// A fresh machine for this round; effects of its start are left to be carried out.
+    pub(crate) fn enter(&mut self, ctx: &Context<'_>, round: Round, participants: NodeSet, decided: bool) {
         self.round = Some(round);
-        self.set = set;
-        self.view = ctx.view.subset(|at| set.contains(at));
-        self.restart_machine(ctx, out);
+        self.participants = participants;
+        self.view = ctx.view.subset(|at| participants.contains(FullPos(at)));
+        self.full = participants.iter().collect();
+        self.decided = decided;
         self.winner = None;
-        if self.reign.is_some() {
-            self.settled = false;
-            return;
-        }
-        self.settled = self.leader.is_some_and(|claim| claim.epoch >= round.attempt);
-        let left_out = self.leader.is_some_and(|claim| !self.view.contains(claim.uid.id));
-        if left_out && !self.settled {
-            self.drop_leader(ctx.view);
-            self.publish(ctx, Cause::LeaderLost, out);
+        self.machine = E::start(&inner(ctx, &self.view), self.record.clone(), &mut self.effects);
+    }
+
+    /// A fresh machine for the same round.
+    pub(crate) fn restart(&mut self, ctx: &Context<'_>) {
+        self.decided = true;
+        self.machine = E::start(&inner(ctx, &self.view), self.record.clone(), &mut self.effects);
+    }
+
+    /// The machine's timers, none of which is set any more.
+    pub(crate) fn take_timers(&mut self) -> impl Iterator<Item = E::Timer> + use<E> {
+        std::mem::take(&mut self.timers).into_iter()
+    }
+
+    pub(crate) fn timer_set(&mut self, timer: E::Timer) {
+        self.timers.insert(timer);
+    }
+
+    /// False if it was not set.
+    pub(crate) fn timer_gone(&mut self, timer: E::Timer) -> bool {
+        self.timers.remove(&timer)
+    }
+
+    /// Feeds the machine; its effects are left to be carried out. `hops`: of the message in hand.
+    pub(crate) fn step(&mut self, ctx: &Context<'_>, input: Input<E>, hops: u16) {
+        if RoundPos::of(&self.view, ctx.me.id).is_some() {
+            self.effects.received(hops);
+            self.machine.step(&inner(ctx, &self.view), input, &mut self.effects);
         }
     }
 
-    /// May a message of this round reach the machine? Joins the round if it is newer than the one in hand.
-    pub(crate) fn admit(
-        &mut self,
-        ctx: &Ctx<'_>,
-        from: usize,
-        round: Round,
-        set: NodeSet,
-        out: &mut impl Outbox<Self>,
-    ) -> bool {
-        let listed = set.contains(self.at) && set.iter().all(|at| at < ctx.view.len());
-        if E::LIFE == Life::Continuous || !listed || !self.plausible(round.attempt) {
-            return false;
-        }
-        if let Some(mine) = self.round.filter(|&mine| round < mine && !self.settled) {
-            // Silence would be taken for a death by algorithms that wait for answers.
-            out.send(ctx.view.members()[from].id, Envelope::Join { round: mine, view: self.set });
-            return false;
-        }
-        let reigned = self.reign.is_some() && self.leader.is_some();
-        if !self.stands(ctx) || reigned || round.attempt < self.floor || self.round.is_some_and(|mine| round < mine) {
-            // The sender does not know that it is too late, that somebody reigns, or that I do not stand.
-            self.send_beat(ctx, from, false, out);
-            return false;
-        }
-        if self.round.is_none_or(|mine| round > mine) {
-            self.stuck = None;
-            // Whoever opened the round knows better about those this member does not dial.
-            for at in set.iter() {
-                if self.contacts.is_down(at) && !self.contacts.surely_down(at, ctx.view) {
-                    self.contacts.forget(at);
-                }
-            }
-            self.enter(ctx, round, set, out);
-        }
-        true
+    pub(crate) fn next_effect(&mut self) -> Option<Effect<E>> {
+        self.effects.pop()
     }
 
-    /// Leaves the round in hand for a newer one, as one more member that starts it.
-    pub(crate) fn join(&mut self, ctx: &Ctx<'_>, from: usize, round: Round, set: NodeSet, out: &mut impl Outbox<Self>) {
-        let newer = self.round.is_none_or(|mine| round > mine);
-        if newer && self.admit(ctx, from, round, set, out) {
-            self.drive(ctx, Input::Command(Campaign), 0, out);
-            self.get_unstuck(ctx, out);
-        }
+    /// The member at the far end of this link, and how it calls the link.
+    pub(crate) fn far_end(&self, ctx: &Context<'_>, link: E::Link) -> Option<(FullPos, E::Link)> {
+        let RoundPos(me) = RoundPos::of(&self.view, ctx.me.id)?;
+        let (there, theirs) = link.far_end(me, &self.view)?;
+        Some((*self.full.get(there)?, theirs))
     }
+}
 
-    fn get_unstuck(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if self.stuck.is_some() && self.started && !self.may_still_connect() {
-            self.open(ctx, out);
-        }
-    }
-
-    pub(crate) fn deliver(
-        &mut self,
-        ctx: &Ctx<'_>,
-        from: usize,
-        link: E::Link,
-        hops: u16,
-        message: E::Message,
-        out: &mut impl Outbox<Self>,
-    ) {
-        // The link is what the sender says; the view knows who really is at its end.
-        let Some(at) = self.view.position(ctx.me.id) else { return };
-        let Some((sender, _)) = link.far_end(at, &self.view) else { return };
-        if self.view.members()[sender] != ctx.view.members()[from] {
-            return;
-        }
-        self.drive(ctx, Input::Message { from: link, message }, hops, out);
-        self.get_unstuck(ctx, out);
-    }
-
-    /// The machine announced something.
-    pub(crate) fn outcome(&mut self, ctx: &Ctx<'_>, outcome: Outcome, out: &mut impl Outbox<Self>) {
-        if self.reign.is_some() {
-            return self.proposal(ctx, outcome, out);
-        }
-        let attempt = self.round.map_or_else(|| self.next_attempt(ctx.view), |round| round.attempt);
-        let claim_of = |uid| Claim { epoch: epoch_of(ctx, attempt, uid), uid };
-        match outcome {
-            Outcome::Won => {
-                self.settled = true;
-                let mine = claim_of(ctx.me);
-                self.note(ctx, mine.epoch, out);
-                self.follow(ctx, mine, Cause::Elected, out);
-                self.tell_all(ctx, out);
-            }
-            // Numbers its own attempts: the epoch comes with the winner's heartbeat.
-            Outcome::Follow(Some(_)) if E::LIFE == Life::Continuous => {}
-            Outcome::Follow(Some(uid)) => {
-                self.settled = true;
-                let gone = ctx.view.position(uid.id).is_none_or(|at| self.contacts.surely_down(at, ctx.view));
-                if gone {
-                    self.open(ctx, out);
-                } else {
-                    let theirs = claim_of(uid);
-                    self.note(ctx, theirs.epoch, out);
-                    self.follow(ctx, theirs, Cause::OtherElected, out);
-                }
-            }
-            // An anonymous winner is named by its heartbeat; the watchdog waits for it.
-            Outcome::Follow(None) | Outcome::GaveUp => {}
-            Outcome::Halted => {
-                self.drop_leader(ctx.view);
-                self.publish(ctx, Cause::Halted, out);
-            }
-        }
-    }
+/// What the textbook machine may look at.
+fn inner<'a>(ctx: &Context<'a>, participants: &'a View) -> Ctx<'a> {
+    Ctx { me: ctx.me, view: participants, settings: &ctx.settings.election, dice: ctx.dice }
 }

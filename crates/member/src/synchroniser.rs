@@ -4,11 +4,13 @@
 //! Being dragged in by a neighbour's frame is not waking up: only a node that was told to campaign is awake. The winner
 //! names the round after which everybody stops: n rounds later its frame has been all around.
 //!
-//! Frames are not messages of the algorithm: counts of the theory speak of [`Synchronised::payloads`] only.
+//! Frames are not messages of the algorithm: counts of the theory speak of their payloads only.
 
 use std::collections::VecDeque;
 
-use algorithms::{Campaign, Ctx, Election, Input, Kind, Message, Next, Outbox, Outcome, Protocol, Rounds, Side};
+use algorithms::{
+    Campaign, Ctx, Election, Input, Kind, Message, Next, Outbox, Outcome, Protocol, Rounds, Settings, Side,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -19,7 +21,6 @@ pub struct Synchronised<R: Rounds> {
     /// Frames of the left neighbour for rounds not played yet; the first belongs to round `next - 1`.
     inbox: VecDeque<Frame<R::Message>>,
     stop_after: Option<u64>,
-    payloads: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -44,9 +45,10 @@ impl<R: Rounds> Protocol for Synchronised<R> {
     type Command = Campaign;
     type Event = Outcome;
     type Durable = ();
+    type Settings = Settings;
 
     fn start(ctx: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        Synchronised { algorithm: R::new(ctx), next: None, inbox: VecDeque::new(), stop_after: None, payloads: 0 }
+        Synchronised { algorithm: R::new(ctx), next: None, inbox: VecDeque::new(), stop_after: None }
     }
 
     fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
@@ -70,11 +72,6 @@ impl<R: Rounds> Protocol for Synchronised<R> {
 impl<R: Rounds> Election for Synchronised<R> {}
 
 impl<R: Rounds> Synchronised<R> {
-    /// Messages of the algorithm itself, without the frames that carry them.
-    pub fn payloads(&self) -> u64 {
-        self.payloads
-    }
-
     /// Plays every round whose frame has come.
     fn catch_up(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         while let Some(r) = self.next {
@@ -91,7 +88,6 @@ impl<R: Rounds> Synchronised<R> {
         let mut payload = Vec::new();
         let next = self.algorithm.round(ctx, r, awake, inbox, &mut payload);
         self.next = Some(r + 1);
-        self.payloads += payload.len() as u64;
         if let Next::Decided(outcome) = next {
             if outcome == Outcome::Won {
                 self.stop_after = Some(r + ctx.view.len() as u64 + 1);

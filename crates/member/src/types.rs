@@ -1,57 +1,38 @@
 //! The vocabulary of a member: what travels, what is stored, what is announced.
 
-use algorithms::{Epoch, Incarnation, Kind, Message, NodeId, Uid};
+use algorithms::{Ctx, Epoch, Kind, Message, NodeId, Uid};
 use serde::{Deserialize, Serialize};
 
-use crate::reign::{self, Holder, Slot, Vote};
+use crate::attempts::Attempt;
+use crate::positions::NodeSet;
+use crate::reign::{Holder, LossCause};
+use crate::settings::Settings;
 
-/// A set of configured members, by their position in the member list. A cluster has at most 256.
+/// What the machines of this crate may look at.
+pub type Context<'a> = Ctx<'a, Settings>;
+
+/// One start of a process: the counter grows with every start, the nonce tells copies of a disk apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct NodeSet([u64; 4]);
-
-impl NodeSet {
-    pub const MAX: usize = 256;
-
-    pub fn insert(&mut self, at: usize) {
-        self.0[at / 64] |= 1 << (at % 64);
-    }
-
-    pub fn remove(&mut self, at: usize) {
-        self.0[at / 64] &= !(1 << (at % 64));
-    }
-
-    pub fn contains(&self, at: usize) -> bool {
-        at < Self::MAX && self.0[at / 64] & (1 << (at % 64)) != 0
-    }
-
-    pub fn len(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..Self::MAX).filter(|&at| self.contains(at))
-    }
+pub struct Incarnation {
+    pub counter: u64,
+    pub nonce: u64,
 }
 
-impl FromIterator<usize> for NodeSet {
-    fn from_iter<I: IntoIterator<Item = usize>>(positions: I) -> Self {
-        let mut set = NodeSet::default();
-        positions.into_iter().for_each(|at| set.insert(at));
-        set
+impl Incarnation {
+    /// The start after this one.
+    #[must_use]
+    pub fn next(self, nonce: u64) -> Self {
+        Incarnation { counter: self.counter + 1, nonce }
     }
 }
 
 /// Numbers an election attempt. Ordered: a newer round replaces an older one at every member it reaches.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Round {
-    pub attempt: Epoch,
+    pub attempt: Attempt,
     pub initiator: NodeId,
-    /// Which life of the initiator: a restarted one never repeats a round.
-    pub life: u64,
+    /// The counter of the initiator's incarnation: a restarted member never repeats a round.
+    pub incarnation: u64,
 }
 
 /// "This uid leads in this epoch." Where two meet, the later epoch is believed; no two members claim the same.
@@ -61,30 +42,36 @@ pub struct Claim {
     pub uid: Uid,
 }
 
-/// A heartbeat. It tells whom its sender follows, so that nobody stays ignorant for long.
+/// What a member tells of elections and of the leader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct Beat {
-    /// The sender follows no claim below this attempt; under quorum, the largest attempt it has seen.
-    pub floor: Epoch,
+pub struct News {
+    /// The next election must not have a smaller number.
+    pub next_attempt_min: Attempt,
     pub leader: Option<Claim>,
-    /// Under quorum: has the sender heard that from the leader itself? Hearsay is not passed on.
+    /// Has the sender heard that from the leader itself? An authority may refuse to pass hearsay on.
     pub firsthand: bool,
-    /// May the sender be elected? False after it stepped down, and for a voter that has not settled yet.
-    pub stands: bool,
-    /// Wants a beat back.
-    pub ask: bool,
-    /// Which life of the sender: tells a wrong suspicion from a restart.
-    pub life: u64,
 }
 
-/// What members send each other.
+/// A heartbeat.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Beat {
+    pub news: News,
+    /// May the sender be elected? False after it stepped down, and for a voter that has not settled yet.
+    pub stands: bool,
+    /// Wants a heartbeat back.
+    pub ask: bool,
+    /// The counter of the sender's incarnation: tells a wrong suspicion from a restart.
+    pub incarnation: u64,
+}
+
+/// What members send each other: `M` on links `L` is the algorithm's message, `A` the authority's.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub enum Envelope<L, M> {
+pub enum Envelope<L, M, A> {
     Beat(Beat),
     /// An algorithm's message, in the round it belongs to. `link` is the receiver's name of the link.
     Round {
         round: Round,
-        view: NodeSet,
+        participants: NodeSet,
         link: L,
         hops: u16,
         message: M,
@@ -92,7 +79,7 @@ pub enum Envelope<L, M> {
     /// "Your round is over: this one replaces it."
     Join {
         round: Round,
-        view: NodeSet,
+        participants: NodeSet,
     },
     /// A message of an algorithm that numbers its own attempts.
     Plain {
@@ -100,26 +87,38 @@ pub enum Envelope<L, M> {
         hops: u16,
         message: M,
     },
-    /// Between candidates, leader and voters of a quorum reign.
-    Reign(reign::Msg),
+    Authority(A),
 }
 
-impl<L: algorithms::Link, M: Message> Message for Envelope<L, M> {
+impl<L, M, A> Envelope<L, M, A> {
+    /// The algorithm's message in it: what theory counts.
+    pub fn algorithm_message(&self) -> Option<&M> {
+        match self {
+            Envelope::Round { message, .. } | Envelope::Plain { message, .. } => Some(message),
+            Envelope::Beat(_) | Envelope::Join { .. } | Envelope::Authority(_) => None,
+        }
+    }
+}
+
+impl<L: algorithms::Link, M: Message, A: Message> Message for Envelope<L, M, A> {
     const KINDS: &'static [Kind] =
-        &[Kind::election("beat"), Kind::election("join"), Kind::election("algorithm"), Kind::election("reign")];
+        &[Kind::election("beat"), Kind::election("join"), Kind::election("algorithm"), Kind::election("authority")];
 
     fn kind(&self) -> usize {
         match self {
             Envelope::Beat(_) => 0,
             Envelope::Join { .. } => 1,
             Envelope::Round { .. } | Envelope::Plain { .. } => 2,
-            Envelope::Reign(_) => 3,
+            Envelope::Authority(_) => 3,
         }
     }
 }
 
+/// `T` names the algorithm's timers, `A` the authority's. Of timers that are due at one moment the authority's fire
+/// first: a lease that has ended has ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Timer<T> {
+pub enum Timer<T, A> {
+    Authority(A),
     /// Send heartbeats.
     Beat,
     /// This peer has been silent for too long.
@@ -132,38 +131,51 @@ pub enum Timer<T> {
     Preempt,
     /// A member that stepped down may stand again.
     Abstain,
-    /// A leader that wants to step down has waited long enough for its successor.
+    /// A leader that steps down has waited long enough for its successor.
     Handover,
-    /// Winners that never came to reign may stand again.
+    /// Children that were told to stop have had time enough.
+    ChildrenStop,
+    /// Winners that never came to lead may stand again.
     Forgive,
-    Reign(reign::Clock),
-    Inner(T),
+    Algorithm(T),
+}
+
+/// A leader's two lease timers: one runs for the lease in hand while the other measures the lease applied for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum LeaseTimer {
+    A,
+    B,
+}
+
+impl LeaseTimer {
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            LeaseTimer::A => LeaseTimer::B,
+            LeaseTimer::B => LeaseTimer::A,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Command {
     /// The operator wants an election now.
     Elect,
-    /// Resign; not to stand until another leads, then for a while.
+    /// Resign; not to stand until another member leads, then for a while. Children stop first.
     StepDown,
-    /// Hand over to this member.
+    /// Hand over to this member. Children stop when it is ready.
     Transfer(NodeId),
-    /// The far side closed the connection of this life of this member.
+    /// The far side closed the connection of this incarnation of this member.
     Closed(NodeId, Incarnation),
-    /// Does a child or hook act on this member's leadership?
+    /// Does a child process depend on this member's leadership? Told when the first one attaches and the last one left.
     Attached(bool),
 }
 
-/// Everything a member keeps on disk.
+/// Everything a member keeps on disk: `A` is the authority's record, `E` the algorithm's, if it has ever kept one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct Record {
-    pub incarnation: Incarnation,
-    /// Every epoch below this one may have been used; a restart begins here.
-    pub ceiling: Epoch,
-    /// The largest epoch of a quorum reign that was followed.
-    pub followed: Epoch,
-    /// What was granted in a quorum reign; `None` if that is not known.
-    pub vote: Option<Vote>,
+pub struct Record<A, E> {
+    pub authority: A,
+    pub algorithm: Option<E>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -223,9 +235,29 @@ pub enum Cause {
     LeaseEnded,
     /// Handed over to another member.
     HandedOver,
+    /// Too few voters stayed connected, where a closed connection frees a voter.
+    SupportersLost,
+    /// Its own vote went to another candidate.
+    Superseded,
 }
 
 impl Cause {
+    pub const ALL: [Cause; 13] = [
+        Cause::Started,
+        Cause::Elected,
+        Cause::OtherElected,
+        Cause::Heard,
+        Cause::LeaderLost,
+        Cause::LeaderResigned,
+        Cause::SteppedDown,
+        Cause::Bumped,
+        Cause::Halted,
+        Cause::LeaseEnded,
+        Cause::HandedOver,
+        Cause::SupportersLost,
+        Cause::Superseded,
+    ];
+
     pub fn name(self) -> &'static str {
         match self {
             Cause::Started => "started",
@@ -239,6 +271,20 @@ impl Cause {
             Cause::Halted => "halted",
             Cause::LeaseEnded => "lease-ended",
             Cause::HandedOver => "handed-over",
+            Cause::SupportersLost => "supporters-lost",
+            Cause::Superseded => "superseded",
+        }
+    }
+}
+
+impl From<LossCause> for Cause {
+    fn from(cause: LossCause) -> Self {
+        match cause {
+            LossCause::LeaseEnded => Cause::LeaseEnded,
+            LossCause::SupportersLost => Cause::SupportersLost,
+            LossCause::SteppedDown => Cause::SteppedDown,
+            LossCause::HandedOver => Cause::HandedOver,
+            LossCause::Superseded => Cause::Superseded,
         }
     }
 }
@@ -252,15 +298,17 @@ pub enum Event {
     },
     /// Drop the connection to this peer and dial it anew.
     Suspects(NodeId),
-    /// Somebody is to take over: whatever acts on this member's leadership must stop first, and its end be told.
+    /// Leadership is to be given away: the children must stop first, and their end be told ([`Command::Attached`]).
     StopChildren,
-    /// This member may claim to lead until this lease timer is due, and not a moment longer. `bare`: a majority thinks
-    /// that nobody but its own process acts on that.
+    /// The children did not stop in time: leadership is given away all the same.
+    ChildrenGivenUp,
+    /// This member may claim to lead until this lease timer is due. `no_child`: the majority that granted this lease was
+    /// told that no child process depends on it.
     Lease {
-        until: Slot,
-        bare: bool,
+        until: LeaseTimer,
+        no_child: bool,
     },
-    /// Promised this epoch to that member.
+    /// Promised this epoch to this holder.
     Granted {
         epoch: Epoch,
         holder: Holder,

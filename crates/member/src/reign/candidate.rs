@@ -1,188 +1,240 @@
-//! The candidate: no bid without a majority that would grant it, and a new number for every attempt.
+//! The candidate: no bid without a majority that would grant it, and a new number for every request.
 
-use algorithms::{Ctx, Epoch, NodeId, Outbox, Span};
+use algorithms::{Epoch, Outbox, Span};
 
-use super::{Bid, Check, Clock, Holder, Msg, Reign, Released, is_hopeless, is_majority};
-use crate::types::NodeSet;
+use super::{Holder, Msg, Reign, ReignTimer, Released, is_hopeless, is_majority};
+use crate::positions::{FullPos, NodeSet};
+use crate::types::{Context, LeaseTimer};
 
-impl Reign {
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Candidate {
+    me: Holder,
+    /// The largest epoch that any member named: the next bid goes above it.
+    seen: Epoch,
+    /// The election chose this member.
+    wants: bool,
+    /// Has just given up a bid: two candidates that asked again at once would stay in step for ever.
+    resting: bool,
+    /// Has handed over to a successor that is to be given time. Stands again if it does not come to lead.
+    handed_over: bool,
+    probe: Option<Probe>,
+    bid: Option<Bid>,
+    /// The number of the latest request.
+    request: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Probe {
+    oks: NodeSet,
+    /// The sitting leader, when this is to become its successor.
+    after: Option<Released>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Bid {
+    pub(super) epoch: Epoch,
+    pub(super) request: u64,
+    pub(super) acks: NodeSet,
+    refusals: NodeSet,
+    pub(super) after: Option<Released>,
+    pub(super) lease: LeaseTimer,
+    pub(super) no_child: bool,
+}
+
+/// What a majority of answers to a probe allows.
+pub(super) enum Assent {
+    Bid,
+    /// To take over from this leader, once it has let go.
+    Succeed(Released),
+}
+
+impl Candidate {
+    pub(super) fn start(me: Holder) -> Self {
+        Candidate {
+            me,
+            seen: Epoch(0),
+            wants: false,
+            resting: false,
+            handed_over: false,
+            probe: None,
+            bid: None,
+            request: 0,
+        }
+    }
+
+    pub(super) fn seen(&self) -> Epoch {
+        self.seen
+    }
+
+    pub(super) fn saw(&mut self, epoch: Epoch) {
+        self.seen = self.seen.max(epoch);
+    }
+
+    pub(super) fn want(&mut self) {
+        self.wants = true;
+    }
+
+    pub(super) fn withdraw(&mut self) {
+        self.wants = false;
+        self.handed_over = false;
+    }
+
+    pub(super) fn hand_over(&mut self, returns: bool) {
+        self.handed_over = returns;
+    }
+
+    pub(super) fn give_way(&mut self) {
+        self.handed_over = false;
+    }
+
+    pub(super) fn bid(&self) -> Option<Bid> {
+        self.bid
+    }
+
+    pub(super) fn is_asking(&self) -> bool {
+        self.probe.is_some() || self.bid.is_some()
+    }
+
+    /// May it ask now?
+    pub(super) fn is_ready(&self) -> bool {
+        self.wants && !self.is_asking() && !self.handed_over && !self.resting
+    }
+
     /// Asks the voters whether they would grant an epoch.
-    pub(super) fn ask(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        // A successor is on its way until the next retry.
-        let busy = self.lead.is_some() || self.bid.is_some() || self.check.is_some() || self.target.is_some();
-        if !self.wants || busy || self.resting || !self.electable(ctx) {
-            return;
-        }
-        if self.would_grant(self.me, None) {
-            self.pre_check(ctx, None, out);
-        } else {
-            // Its own promise has to end first.
-            Self::retry_later(ctx, out);
-        }
-    }
-
-    pub(super) fn pre_check(&mut self, ctx: &Ctx<'_>, after: Option<Released>, out: &mut impl Outbox<Self>) {
-        self.k += 1;
-        self.check = Some(Check { oks: NodeSet::default(), after });
-        Self::tell(ctx, Msg::PreAsk { k: self.k, holder: self.me, after }, out);
+    pub(super) fn probe(&mut self, ctx: &Context<'_>, after: Option<Released>, out: &mut impl Outbox<Reign>) -> u64 {
+        self.request += 1;
+        self.probe = Some(Probe { oks: NodeSet::default(), after });
+        Reign::tell(ctx, self.probe_message(after), out);
         Self::retry_later(ctx, out);
-        if let Some(me) = ctx.view.position(ctx.me.id) {
-            self.pre_ok(ctx, me, self.k, out);
+        self.request
+    }
+
+    fn probe_message(&self, after: Option<Released>) -> Msg {
+        Msg::Probe { request: self.request, holder: self.me, after }
+    }
+
+    pub(super) fn retry_later(ctx: &Context<'_>, out: &mut impl Outbox<Reign>) {
+        out.set_timer(ReignTimer::Retry, Span::jittered(ctx.settings.election.answer_timeout));
+    }
+
+    pub(super) fn probe_ok(&mut self, ctx: &Context<'_>, from: FullPos, request: u64) -> Option<Assent> {
+        let probe = self.probe.as_mut().filter(|_| request == self.request)?;
+        probe.oks.insert(from);
+        if !is_majority(ctx, &probe.oks) {
+            return None;
         }
+        let after = self.probe.take()?.after;
+        Some(after.map_or(Assent::Bid, Assent::Succeed))
     }
 
-    pub(super) fn retry_later(ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        out.set_timer(Clock::Retry, Span::jittered(ctx.settings.timing.answer_timeout));
+    pub(super) fn forget_probe(&mut self) {
+        self.probe = None;
     }
 
-    pub(super) fn pre_ok(&mut self, ctx: &Ctx<'_>, from: usize, k: u64, out: &mut impl Outbox<Self>) {
-        let Some(check) = self.check.as_mut().filter(|_| k == self.k) else { return };
-        check.oks.insert(from);
-        if !is_majority(ctx, &check.oks) {
-            return;
-        }
-        match self.check.take().and_then(|check| check.after) {
-            Some(leader) => out.send(leader.holder.id, Msg::Ready { epoch: leader.epoch }),
-            // It may have promised itself to another since it asked.
-            None if self.lead.is_none() && self.bid.is_none() && self.would_grant(self.me, None) => {
-                let epoch = self.epoch.max(self.seen).next();
-                self.open(ctx, epoch, None, out);
-            }
-            None => {}
-        }
-    }
-
-    /// Bids for an epoch. The lease timer runs before anything is sent: the lease counts from then.
-    pub(super) fn open(&mut self, ctx: &Ctx<'_>, epoch: Epoch, after: Option<Released>, out: &mut impl Outbox<Self>) {
-        self.check = None;
-        self.bid_for(ctx, epoch, after, out);
-        self.grant(ctx, epoch, self.me, out);
-        self.send_bid(ctx, out);
-        // Voters write before they answer, so a bid has longer than a question. Half of its lease must be left.
-        let timing = &ctx.settings.timing;
-        out.set_timer(Clock::Retry, Span::jittered(timing.answer_timeout.max(timing.lease / 3)));
-        self.count(ctx, out);
-    }
-
-    /// A new attempt: whatever was said to an older one does not count.
+    /// A new request: what was answered to an older one does not count. The lease timer runs before anything is sent: the
+    /// lease counts from then.
     pub(super) fn bid_for(
         &mut self,
-        ctx: &Ctx<'_>,
-        epoch: Epoch,
-        after: Option<Released>,
-        out: &mut impl Outbox<Self>,
+        ctx: &Context<'_>,
+        (epoch, after): (Epoch, Option<Released>),
+        lease: LeaseTimer,
+        no_child: bool,
+        out: &mut impl Outbox<Reign>,
     ) {
-        self.k += 1;
-        let slot = self.slot.other();
-        let acks = ctx.view.position(ctx.me.id).into_iter().collect();
-        self.bid =
-            Some(Bid { epoch, k: self.k, acks, refusals: NodeSet::default(), after, slot, bare: !self.attached });
-        self.exposed |= !self.attached;
-        out.set_timer(Clock::Lease(slot), Span::exactly(ctx.settings.timing.reign()));
+        self.request += 1;
+        let acks = FullPos::of(ctx.view, ctx.me.id).into_iter().collect();
+        let refusals = NodeSet::default();
+        self.bid = Some(Bid { epoch, request: self.request, acks, refusals, after, lease, no_child });
+        out.set_timer(ReignTimer::Lease(lease), Span::exactly(ctx.settings.timing.reign()));
     }
 
     /// To every voter that has not answered.
-    pub(super) fn send_bid(&self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+    pub(super) fn send_bid(&self, ctx: &Context<'_>, out: &mut impl Outbox<Reign>) {
         let Some(bid) = self.bid else { return };
         let message = self.bid_message(bid);
-        for (at, peer) in ctx.view.members().iter().enumerate() {
-            if ctx.settings.votes(peer.id) && !bid.acks.contains(at) {
-                out.send(peer.id, message);
+        for at in FullPos::all(ctx.view).filter(|&at| !bid.acks.contains(at)) {
+            if ctx.settings.votes(at.id(ctx.view)) {
+                out.send(at.id(ctx.view), message);
             }
         }
     }
 
-    fn bid_message(&self, bid: Bid) -> Msg {
-        let Bid { epoch, k, after, bare, .. } = bid;
-        Msg::Bid { epoch, k, holder: self.me, after, bare }
+    fn bid_message(&self, Bid { epoch, request, after, no_child, .. }: Bid) -> Msg {
+        Msg::Bid { epoch, request, holder: self.me, after, no_child }
     }
 
-    pub(super) fn ack(&mut self, ctx: &Ctx<'_>, from: usize, epoch: Epoch, k: u64, out: &mut impl Outbox<Self>) {
-        if let Some(bid) = self.bid.as_mut().filter(|bid| (bid.epoch, bid.k) == (epoch, k)) {
+    /// False: it is no answer to the bid in hand.
+    pub(super) fn ack(&mut self, from: FullPos, epoch: Epoch, request: u64) -> bool {
+        let bid = self.bid.as_mut().filter(|bid| (bid.epoch, bid.request) == (epoch, request));
+        if let Some(bid) = bid {
             bid.acks.insert(from);
-            self.count(ctx, out);
-        } else if self.lead == Some(epoch) && self.won == k {
-            self.supporters.insert(from);
+            return true;
         }
+        false
     }
 
-    pub(super) fn count(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if let Some(bid) = self.bid.filter(|bid| is_majority(ctx, &bid.acks)) {
-            self.accede(ctx, bid, out);
-        }
+    /// The bid, if a majority has granted it.
+    pub(super) fn granted(&self, ctx: &Context<'_>) -> Option<Bid> {
+        self.bid.filter(|bid| is_majority(ctx, &bid.acks))
     }
 
-    pub(super) fn refuse(&mut self, ctx: &Ctx<'_>, from: usize, epoch: Epoch, k: u64, out: &mut impl Outbox<Self>) {
-        self.saw(epoch);
-        self.outvoted |= self.is_near(epoch) && self.lead.is_some_and(|lead| epoch >= lead);
-        let Some(bid) = self.bid.as_mut().filter(|bid| bid.k == k) else { return };
+    /// True: too many have refused for a majority to be left.
+    pub(super) fn refused(&mut self, ctx: &Context<'_>, from: FullPos, request: u64) -> bool {
+        let Some(bid) = self.bid.as_mut().filter(|bid| bid.request == request) else { return false };
         bid.refusals.insert(from);
-        let refusals = bid.refusals;
-        if is_hopeless(ctx, &refusals) && self.lead.is_none() {
-            self.abandon(ctx, out);
+        is_hopeless(ctx, &bid.refusals)
+    }
+
+    /// A voter whose connection closed may be free, if it was told that no child depends on this leadership.
+    pub(super) fn lose_supporter(&mut self, voter: FullPos) {
+        if let Some(bid) = self.bid.as_mut().filter(|bid| bid.no_child) {
+            bid.acks.remove(voter);
         }
     }
 
-    /// Frees whoever granted it, so that two candidates do not lock each other out for a lease; and asks again a little
-    /// later, so that they do not go on in step.
-    fn abandon(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        self.forget_bid(out);
-        self.resting = true;
-        self.let_all_go(ctx, out);
-        Self::retry_later(ctx, out);
-    }
-
-    pub(super) fn let_all_go(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        let released = Released { holder: self.me, epoch: self.epoch };
-        Self::tell(ctx, Msg::Release(released), out);
-        self.release(ctx, released, out);
-    }
-
-    pub(super) fn forget_bid(&mut self, out: &mut impl Outbox<Self>) {
+    pub(super) fn forget_bid(&mut self, out: &mut impl Outbox<Reign>) {
         if let Some(bid) = self.bid.take() {
-            out.cancel_timer(Clock::Lease(bid.slot));
+            out.cancel_timer(ReignTimer::Lease(bid.lease));
         }
     }
 
-    pub(super) fn retry(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if self.blank.is_some() {
-            if !self.settling {
-                self.read_all(ctx, out);
-            }
-            return;
-        }
-        self.check = None;
+    /// The lease that this bid applied for is over before it was granted.
+    pub(super) fn lease_ends(&mut self, lease: LeaseTimer) {
+        self.bid = self.bid.filter(|bid| bid.lease != lease);
+    }
+
+    pub(super) fn rest(&mut self) {
+        self.resting = true;
+    }
+
+    /// A request has taken too long. A successor that did not come to lead: stand again, above what was let go.
+    pub(super) fn retry(&mut self, leads: bool) {
+        self.probe = None;
         self.resting = false;
-        if self.lead.is_none() {
-            if self.bid.is_some() {
-                return self.abandon(ctx, out);
-            }
-            // A successor that did not make it: stand again, above. What was let go is never resumed.
-            self.wants |= self.target.take().is_some();
+        if !leads && self.bid.is_none() {
+            self.wants |= std::mem::take(&mut self.handed_over);
         }
-        self.ask(ctx, out);
     }
 
-    /// A voter may have changed its mind, or has just been connected.
-    pub(super) fn ask_again(&mut self, ctx: &Ctx<'_>, peer: NodeId, out: &mut impl Outbox<Self>) {
-        if self.blank.is_some() && !self.settling {
-            return out.send(peer, Msg::Read { life: self.me.life });
-        }
-        match (self.check, self.bid) {
-            (Some(_), _) if peer == ctx.me.id => {}
-            (Some(check), _) => out.send(peer, Msg::PreAsk { k: self.k, holder: self.me, after: check.after }),
+    /// It leads.
+    pub(super) fn succeed(&mut self) {
+        self.resting = false;
+        self.handed_over = false;
+        self.probe = None;
+        self.bid = None;
+        self.wants = false;
+    }
+
+    /// Repeats to this voter, which may answer otherwise now, what is asked of all. False if nothing is.
+    pub(super) fn ask_again(&self, to: algorithms::NodeId, leads: bool, out: &mut impl Outbox<Reign>) -> bool {
+        let own = to == self.me.id;
+        match (self.probe, self.bid) {
+            (Some(probe), _) if !own => out.send(to, self.probe_message(probe.after)),
             // The lease counts from the first sending, so saying it again is safe; a freed voter may grant it now.
-            (None, Some(bid)) if peer != ctx.me.id && self.lead.is_none() => {
-                out.send(peer, self.bid_message(bid));
-            }
-            (None, Some(_)) => {}
-            (None, None) => self.ask(ctx, out),
+            (None, Some(bid)) if !own && !leads => out.send(to, self.bid_message(bid)),
+            (None, None) => return false,
+            _ => {}
         }
-    }
-
-    /// The leader named in the last grant, if this voter is bound to it: whom a successor takes over from.
-    pub(super) fn sitting(&self) -> Option<Released> {
-        let holder: Holder = self.holder.filter(|_| self.promised)?;
-        Some(Released { holder, epoch: self.epoch })
+        true
     }
 }

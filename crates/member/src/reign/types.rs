@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use algorithms::{Epoch, Incarnation, Kind, Message, NodeId};
+use algorithms::{Epoch, Kind, Message, NodeId};
 use serde::{Deserialize, Serialize};
 
-/// One life of one member. A restarted member is another holder.
+use crate::types::{Incarnation, LeaseTimer};
+
+/// One incarnation of one member. A restarted member is another holder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Holder {
     pub id: NodeId,
-    pub life: Incarnation,
+    pub incarnation: Incarnation,
 }
 
 /// "This holder leads in no epoch up to this one, and never will."
@@ -22,74 +24,75 @@ pub struct Released {
 /// What a voter must not forget.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Vote {
-    /// The last epoch granted, or learnt when the disk was lost.
+    /// The last epoch granted, or learnt from the other voters when the disk was lost.
     pub epoch: Epoch,
     pub holder: Option<Holder>,
     /// The longest promise ever made: after a restart it may still be running.
     pub longest_lease: Duration,
 }
 
-/// The record of a reign: which life this is, and the vote unless nothing is known of it.
+/// What a voter writes down: which incarnation this is, and its vote unless it does not know one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct Tenure {
-    pub life: Incarnation,
+pub struct VoterRecord {
+    pub incarnation: Incarnation,
     pub vote: Option<Vote>,
 }
 
-/// Requests carry the number `k` of the attempt they belong to, and answers bring it back: an answer to an older
-/// attempt never counts for a newer one.
+/// Requests carry a number, and answers bring it back: an answer to an older request never counts for a newer one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Msg {
     /// "Would you grant me an epoch?" Binds nobody. `after`: once that holder has let go.
-    PreAsk {
-        k: u64,
+    Probe {
+        request: u64,
         holder: Holder,
         after: Option<Released>,
     },
-    PreOk {
-        k: u64,
+    ProbeOk {
+        request: u64,
     },
-    PreNo {
+    ProbeDenied {
         epoch: Epoch,
     },
-    /// "Grant me this epoch", or, in the epoch already granted, "promise me another lease".
+    /// "Grant me this epoch", or, in the epoch already granted, "promise me another lease". `no_child`: no child process
+    /// depends on the bidder's leadership.
     Bid {
         epoch: Epoch,
-        k: u64,
+        request: u64,
         holder: Holder,
         after: Option<Released>,
-        bare: bool,
+        no_child: bool,
     },
-    /// `life`: the bidder's. One that lost its disk may bid for the same epoch again, under the same number.
+    /// Names the bidder's incarnation: one that lost its disk may bid for the same epoch again, under the same number.
     Ack {
         epoch: Epoch,
-        k: u64,
-        life: Incarnation,
+        request: u64,
+        incarnation: Incarnation,
     },
     Refuse {
         epoch: Epoch,
-        k: u64,
+        request: u64,
     },
-    /// The holder has let go: its promises are void.
+    /// The holder has let go: promises to it are void.
     Release(Released),
     /// The leader would hand over to the receiver.
     Offer {
         epoch: Epoch,
     },
-    /// The sender has a majority in sight and could take over from this epoch's leader.
+    /// A majority would grant the sender an epoch: it could take over from this epoch's leader.
     Ready {
         epoch: Epoch,
     },
     /// To the successor only: the sender has let go.
     Handover(Released),
-    /// The sender's promise to somebody else is over: ask again.
+    /// The sender's promise to another holder is over: ask again.
     Free,
-    /// A voter that lost its disk asks what was granted. The answer is `None` from one that does not know either.
-    Read {
-        life: Incarnation,
+    /// A voter that lost its disk asks what was granted.
+    Survey {
+        incarnation: Incarnation,
     },
-    ReadR {
-        life: Incarnation,
+    /// `None` from a voter that does not know either.
+    SurveyReply {
+        incarnation: Incarnation,
         epoch: Option<Epoch>,
     },
 }
@@ -102,66 +105,66 @@ impl Message for Msg {
     }
 }
 
-/// A leader's two lease timers: one runs for the lease in hand while the other measures the one applied for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub enum Slot {
-    A,
-    B,
-}
-
-impl Slot {
-    pub(super) fn other(self) -> Self {
-        match self {
-            Slot::A => Slot::B,
-            Slot::B => Slot::A,
-        }
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Clock {
+pub enum ReignTimer {
+    /// A leader's lease ends. It comes before [`ReignTimer::Promise`]: of two timers that are due at one moment the
+    /// leader's own claim ends first.
+    Lease(LeaseTimer),
     /// The promise to the holder ends.
     Promise,
-    /// Promises of an earlier life have ended.
+    /// Promises of an earlier incarnation have ended.
     Settle,
-    Lease(Slot),
     /// Apply for the next lease.
     Renew,
-    /// An attempt has taken too long.
+    /// A request has taken too long.
     Retry,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Order {
+pub enum ReignCommand {
     /// The election chose this member.
     Want,
-    /// It chose another, or another leads.
+    /// The election chose another member, or another member leads.
     Yield,
+    /// Give leadership up, with or without a successor.
     StepDown,
     /// Go on leading, in a new epoch.
     Affirm,
-    /// Hand over to this member.
-    Transfer(NodeId),
-    /// Ask the sitting leader, who is worse, to hand over.
+    /// Hand over to this member. `returns`: stand again if the successor does not come to lead.
+    Transfer { to: NodeId, returns: bool },
+    /// Ask the sitting leader, which is worse, to hand over.
     Claim,
-    /// The far side closed the connection of this life of this member.
+    /// The far side closed the connection of this incarnation of this member.
     Closed(Holder),
-    /// Does a child or hook act on this member's leadership? Then it outlives the process.
+    /// Does a child process depend on this member's leadership? It may outlive this process.
     Attached(bool),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Fact {
-    /// Leads from now until this lease ends. `bare`: a majority thinks that nobody else acts on it.
-    Leading { epoch: Epoch, until: Slot, bare: bool },
+pub enum ReignEvent {
+    /// Leads from now until this lease ends. `no_child`: the majority was told that no child process depends on it.
+    Leading { epoch: Epoch, until: LeaseTimer, no_child: bool },
     /// Goes on leading, until this lease ends.
-    Extended { until: Slot, bare: bool },
+    Extended { until: LeaseTimer, no_child: bool },
     /// Leads no more.
-    Lost,
-    /// Is to hand over, as soon as nothing acts on its leadership any more.
+    Lost { cause: LossCause },
+    /// Is to give leadership away, as soon as no child depends on it any more.
     StopChildren,
-    /// Promised this epoch to that holder.
+    /// Promised this epoch to this holder.
     Granted { epoch: Epoch, holder: Holder },
     /// That promise is over.
     PromiseEnded { epoch: Epoch, holder: Holder },
+}
+
+/// Why a leader leads no more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LossCause {
+    /// No majority granted the next lease in time.
+    LeaseEnded,
+    /// Under `on_close = "immediate"`: too few voters stayed connected.
+    SupportersLost,
+    SteppedDown,
+    HandedOver,
+    /// Its own vote went to another holder, which named a release that this leader never gave.
+    Superseded,
 }

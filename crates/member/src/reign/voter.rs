@@ -1,29 +1,103 @@
-//! The voter: grants each epoch once, and nothing while a promise to somebody else runs.
+//! The voter: grants each epoch once, and nothing while a promise to another holder runs.
 
-use algorithms::{Ctx, Epoch, OnClose, Outbox, Span};
+use std::cmp::Ordering;
+use std::time::Duration;
 
-use super::{Clock, Fact, Holder, MAX_EPOCH, Msg, Reign, Released, voters};
+use algorithms::{Epoch, Outbox, Span};
 
-impl Reign {
-    pub(super) fn pre_ask(
-        &mut self,
-        ctx: &Ctx<'_>,
-        from: usize,
-        k: u64,
-        holder: Holder,
-        after: Option<Released>,
-        out: &mut impl Outbox<Self>,
-    ) {
-        if !ctx.settings.votes(ctx.me.id) {
-            return;
+use super::{Holder, Msg, Reign, ReignEvent, ReignTimer, Released, Vote, VoterRecord, voters};
+use crate::attempts::MAX_LEAP;
+use crate::positions::{FullPos, NodeSet};
+use crate::settings::OnClose;
+use crate::types::{Context, Incarnation};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Voter {
+    /// Of this process: a part of the record.
+    incarnation: Incarnation,
+    epoch: Epoch,
+    holder: Option<Holder>,
+    longest_lease: Duration,
+    /// The promise to `holder` runs.
+    promised: bool,
+    /// The holder's latest request said that no child process depends on its leadership.
+    no_child: bool,
+    latest_request: u64,
+    /// A promise of an earlier incarnation may still run.
+    settling: bool,
+    /// The disk was lost: nothing is granted before the other voters have told what was.
+    blank: Option<Survey>,
+    /// Members that were denied, and are told when that changes.
+    refused: NodeSet,
+}
+
+/// What the other voters told a blank one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+struct Survey {
+    /// Know what was granted.
+    told: NodeSet,
+    /// Do not know, or never granted anything.
+    fresh: NodeSet,
+    epoch: Epoch,
+}
+
+impl Voter {
+    pub(super) fn start(incarnation: Incarnation, lease: Duration, vote: Option<Vote>) -> Self {
+        Voter {
+            incarnation,
+            epoch: vote.map_or(Epoch(0), |vote| vote.epoch),
+            holder: vote.and_then(|vote| vote.holder),
+            longest_lease: vote.map_or(lease, |vote| vote.longest_lease.max(lease)),
+            promised: false,
+            no_child: false,
+            latest_request: 0,
+            settling: true,
+            blank: vote.is_none().then(Survey::default),
+            refused: NodeSet::default(),
         }
-        let to = ctx.view.members()[from].id;
-        if self.would_grant(holder, after) {
-            out.send(to, Msg::PreOk { k });
-        } else {
-            self.refused.insert(from);
-            out.send(to, Msg::PreNo { epoch: self.epoch });
-        }
+    }
+
+    /// Without a vote while it is not known what was granted.
+    pub(super) fn record(&self) -> VoterRecord {
+        let Voter { incarnation, epoch, holder, longest_lease, .. } = *self;
+        VoterRecord { incarnation, vote: self.blank.is_none().then_some(Vote { epoch, holder, longest_lease }) }
+    }
+
+    pub(super) fn longest_lease(&self) -> Duration {
+        self.longest_lease
+    }
+
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    pub(super) fn holder(&self) -> Option<Holder> {
+        self.holder
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        self.blank.is_some()
+    }
+
+    pub(super) fn is_settling(&self) -> bool {
+        self.settling
+    }
+
+    /// Cannot grant an epoch to any holder but `to`.
+    pub(super) fn binds(&self, to: Holder) -> bool {
+        let recorded = self.holder == Some(to);
+        (recorded && (self.promised || self.settling)) || (self.blank.is_some() && self.settling)
+    }
+
+    /// The leader of the last grant, while the promise to it runs: the member that a successor takes over from.
+    pub(super) fn sitting(&self) -> Option<Released> {
+        let holder = self.holder.filter(|_| self.promised)?;
+        Some(Released { holder, epoch: self.epoch })
+    }
+
+    /// Can the epoch after this one still be bid for, and granted by voters that know no more than this one?
+    pub(super) fn is_near(&self, epoch: Epoch) -> bool {
+        epoch.0 < self.epoch.0.saturating_add(MAX_LEAP).min(Epoch::MAX.0)
     }
 
     pub(super) fn would_grant(&self, holder: Holder, after: Option<Released>) -> bool {
@@ -32,17 +106,15 @@ impl Reign {
     }
 
     /// A running promise is never overridden, except by the word of the holder itself.
-    pub(super) fn grants(&self, ctx: &Ctx<'_>, epoch: Epoch, holder: Holder, after: Option<Released>) -> bool {
+    pub(super) fn grants(&self, epoch: Epoch, holder: Holder, after: Option<Released>) -> bool {
         let same = self.holder == Some(holder);
-        let possible = ctx.settings.votes(ctx.me.id) && self.blank.is_none();
-        let near = self.is_near(Epoch(epoch.0.saturating_sub(1)));
+        let possible = self.blank.is_none() && self.is_near(Epoch(epoch.0.saturating_sub(1)));
         possible
-            && near
             && match epoch.cmp(&self.epoch) {
-                std::cmp::Ordering::Less => false,
+                Ordering::Less => false,
                 // Also while settling: a restarted voter goes on with the holder it has on record.
-                std::cmp::Ordering::Equal => same,
-                std::cmp::Ordering::Greater => self.let_go(after) || (!self.settling && (!self.promised || same)),
+                Ordering::Equal => same,
+                Ordering::Greater => self.let_go(after) || (!self.settling && (!self.promised || same)),
             }
     }
 
@@ -50,123 +122,116 @@ impl Reign {
         after.is_some_and(|released| self.holder == Some(released.holder) && self.epoch <= released.epoch)
     }
 
-    /// On disk before it is answered: what follows in this step waits for that.
-    pub(super) fn grant(&mut self, ctx: &Ctx<'_>, epoch: Epoch, holder: Holder, out: &mut impl Outbox<Self>) {
-        if holder != self.me {
-            self.forget_bid(out);
-            self.lose(out);
-            self.target = None;
-        }
+    /// On disk before it is answered: the later effects of the step wait for that.
+    pub(super) fn grant(&mut self, ctx: &Context<'_>, epoch: Epoch, holder: Holder, out: &mut impl Outbox<Reign>) {
+        assert!(self.blank.is_none(), "E4: a blank voter grants nothing");
+        assert!(epoch > self.epoch || self.holder == Some(holder), "E4: epoch {epoch} is granted to one holder only");
         let changed = (self.epoch, self.holder) != (epoch, Some(holder));
         if changed {
             if let Some(old) = self.holder.filter(|&old| self.promised && old != holder) {
-                out.announce(Fact::PromiseEnded { epoch: self.epoch, holder: old });
+                out.announce(ReignEvent::PromiseEnded { epoch: self.epoch, holder: old });
             }
             if self.holder != Some(holder) {
-                (self.latest, self.bare) = (0, false);
+                (self.latest_request, self.no_child) = (0, false);
             }
             self.epoch = epoch;
             self.holder = Some(holder);
-            out.persist(self.tenure());
+            out.persist(self.record());
         }
         if changed || !self.promised {
-            // Also when a restarted voter goes on with the holder on its disk: the earlier life may not have told.
-            out.announce(Fact::Granted { epoch, holder });
+            // Also when a restarted voter goes on with the holder on its disk: its earlier process may not have told.
+            out.announce(ReignEvent::Granted { epoch, holder });
         }
         self.promised = true;
-        out.set_timer(Clock::Promise, Span::exactly(ctx.settings.timing.lease));
+        out.set_timer(ReignTimer::Promise, Span::exactly(ctx.settings.timing.lease));
     }
 
     /// Bids may overtake each other: the latest one says whether the holder has children.
-    pub(super) fn heard(&mut self, k: u64, bare: bool) {
-        if k >= self.latest {
-            (self.latest, self.bare) = (k, bare);
+    pub(super) fn heard(&mut self, request: u64, no_child: bool) {
+        if request >= self.latest_request {
+            (self.latest_request, self.no_child) = (request, no_child);
         }
     }
 
-    pub(super) fn promise_ends(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+    /// This member is told when it may ask again.
+    pub(super) fn refuse(&mut self, member: FullPos) {
+        self.refused.insert(member);
+    }
+
+    /// Members that were refused may ask again.
+    pub(super) fn free(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Reign>) {
+        for at in std::mem::take(&mut self.refused).iter() {
+            out.send(at.id(ctx.view), Msg::Free);
+        }
+    }
+
+    pub(super) fn promise_ends(&mut self, out: &mut impl Outbox<Reign>) {
         let ended = std::mem::take(&mut self.promised);
         if let Some(holder) = self.holder.filter(|_| ended) {
-            out.announce(Fact::PromiseEnded { epoch: self.epoch, holder });
+            out.announce(ReignEvent::PromiseEnded { epoch: self.epoch, holder });
         }
-        self.free(ctx, out);
     }
 
-    /// Whoever was told no may ask again.
-    fn free(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        for at in std::mem::take(&mut self.refused).iter() {
-            out.send(ctx.view.members()[at].id, Msg::Free);
-        }
-        self.ask_again(ctx, ctx.me.id, out);
-    }
-
-    /// The epoch stays: it is never granted twice.
-    pub(super) fn release(&mut self, ctx: &Ctx<'_>, released: Released, out: &mut impl Outbox<Self>) {
-        if self.let_go(Some(released)) {
+    /// The holder has let go. The epoch stays: it is never granted twice. False if that was not the holder.
+    pub(super) fn release(&mut self, released: Released, out: &mut impl Outbox<Reign>) -> bool {
+        let released = self.let_go(Some(released));
+        if released {
             self.settling = false;
-            out.cancel_timer(Clock::Settle);
-            out.cancel_timer(Clock::Promise);
-            self.promise_ends(ctx, out);
+            out.cancel_timer(ReignTimer::Settle);
+            out.cancel_timer(ReignTimer::Promise);
+            self.promise_ends(out);
         }
+        released
     }
 
-    /// The holder's process is gone, so nobody acts on the promise, unless it left a child behind.
-    pub(super) fn closed_there(&mut self, ctx: &Ctx<'_>, holder: Holder, out: &mut impl Outbox<Self>) {
-        let void = self.promised && self.holder == Some(holder) && self.bare;
-        if void && ctx.settings.on_close == OnClose::Immediate {
-            out.cancel_timer(Clock::Promise);
-            self.promise_ends(ctx, out);
+    /// The holder's process is gone, so nothing acts on the promise, unless it left a child behind. False if the promise
+    /// goes on.
+    pub(super) fn closed_there(&mut self, ctx: &Context<'_>, holder: Holder, out: &mut impl Outbox<Reign>) -> bool {
+        let void = self.promised && self.holder == Some(holder) && self.no_child;
+        let void = void && ctx.settings.on_close == OnClose::Immediate;
+        if void {
+            out.cancel_timer(ReignTimer::Promise);
+            self.promise_ends(out);
         }
+        void
     }
 
-    /// Every promise of an earlier life is over.
-    pub(super) fn settled(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+    /// Every promise of an earlier incarnation is over.
+    pub(super) fn settle(&mut self, out: &mut impl Outbox<Reign>) {
         self.settling = false;
         if let Some(holder) = self.holder.filter(|_| !self.promised) {
-            out.announce(Fact::PromiseEnded { epoch: self.epoch, holder });
-        }
-        if self.blank.is_some() {
-            self.read_all(ctx, out);
-        } else {
-            self.free(ctx, out);
+            out.announce(ReignEvent::PromiseEnded { epoch: self.epoch, holder });
         }
     }
 
-    pub(super) fn read_all(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        Self::tell(ctx, Msg::Read { life: self.me.life }, out);
-        Self::retry_later(ctx, out);
-        self.learn(ctx, out);
-    }
-
-    pub(super) fn read(&mut self, ctx: &Ctx<'_>, from: usize, epoch: Option<Epoch>, out: &mut impl Outbox<Self>) {
-        let voter = ctx.settings.votes(ctx.view.members()[from].id);
-        let Some(reads) = self.blank.as_mut().filter(|_| !self.settling && voter) else { return };
-        if epoch.is_some_and(|epoch| epoch.0 >= MAX_EPOCH) {
-            return;
-        }
+    /// What another voter told this blank one.
+    pub(super) fn survey_reply(&mut self, ctx: &Context<'_>, from: FullPos, epoch: Option<Epoch>) {
+        let votes = ctx.settings.votes(from.id(ctx.view));
+        let possible = epoch.is_none_or(|epoch| epoch < Epoch::MAX);
+        let Some(survey) = self.blank.as_mut().filter(|_| !self.settling && votes && possible) else { return };
         if let Some(epoch) = epoch {
-            reads.told.insert(from);
-            reads.epoch = reads.epoch.max(epoch);
+            survey.told.insert(from);
+            survey.epoch = survey.epoch.max(epoch);
         }
         if epoch.is_none_or(|epoch| epoch == Epoch(0)) {
-            reads.fresh.insert(from);
+            survey.fresh.insert(from);
         } else {
-            reads.fresh.remove(from);
+            survey.fresh.remove(from);
         }
-        self.learn(ctx, out);
     }
 
-    /// Enough others to meet every majority this voter may have been part of; or all others, and none of them has ever
-    /// granted anything: the cluster is new.
-    fn learn(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        let Some(reads) = self.blank else { return };
+    /// Enough other voters to meet every majority that this voter may have been part of; or all others, and none of them
+    /// has ever granted anything: the cluster is new. True if it is blank no more.
+    pub(super) fn learn(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Reign>) -> bool {
+        let Some(survey) = self.blank else { return false };
         let all = voters(ctx).count();
         let others = all - usize::from(ctx.settings.votes(ctx.me.id));
-        if reads.told.len() >= all.div_ceil(2).max(1) || reads.fresh.len() >= others {
+        let enough = survey.told.len() >= all.div_ceil(2).max(1) || survey.fresh.len() >= others;
+        if enough {
             self.blank = None;
-            self.epoch = reads.epoch;
-            out.persist(self.tenure());
-            self.free(ctx, out);
+            self.epoch = survey.epoch;
+            out.persist(self.record());
         }
+        enough
     }
 }

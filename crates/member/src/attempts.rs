@@ -1,0 +1,181 @@
+//! How elections and classic epochs are numbered, so that no two members ever claim the same epoch.
+//!
+//! An attempt is a multiple of the number of members, and its winner adds its own rank among them. So the epoch alone
+//! tells attempts apart and, within one, which member claims it: even where two sides of a broken network elect in the
+//! same attempt. The later epoch is the later attempt; of one attempt, the winner with the better id. Ranks are by id and
+//! never by priority: members that disagree on priorities for a moment still never share an epoch.
+
+use algorithms::{Ctx, Epoch, Ranks, Uid, View};
+use serde::{Deserialize, Serialize};
+
+use crate::settings::Settings;
+
+/// Attempts are reserved on disk this many at a time, so that no election waits for the disk.
+const RESERVE: u64 = 64;
+/// No peer may push the numbers further than this in one message: they would run out. A member with an empty disk must
+/// be able to catch up with the oldest cluster in one message, so it cannot be much less.
+pub(crate) const MAX_LEAP: u64 = 1 << 32;
+
+/// Numbers one election of a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Attempt(pub u64);
+
+impl Attempt {
+    /// The attempt that a classic epoch belongs to.
+    pub(crate) fn of(epoch: Epoch, view: &View) -> Self {
+        Attempt(epoch.0 - epoch.0 % members(view))
+    }
+
+    /// The first attempt that is not below this number.
+    pub(crate) fn from(number: u64, view: &View) -> Self {
+        Attempt(number.next_multiple_of(members(view)))
+    }
+
+    pub(crate) fn next(self, view: &View) -> Self {
+        Attempt(self.0 + members(view))
+    }
+
+    /// What this member claims if it wins the attempt.
+    pub(crate) fn epoch(self, ctx: &Ctx<'_, Settings>, winner: Uid) -> Epoch {
+        let id = |uid: Uid| Uid::plain(uid.id.0);
+        let rank = ctx.view.members().iter().filter(|&&other| ctx.settings.wins().beats(id(winner), id(other))).count();
+        Epoch(self.0 + rank as u64)
+    }
+}
+
+fn members(view: &View) -> u64 {
+    view.len() as u64
+}
+
+/// Which attempts this member has seen, and which numbers its disk has reserved.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Attempts {
+    /// The first attempt of this incarnation: beyond everything that earlier ones may have seen.
+    first: Attempt,
+    max_seen: Attempt,
+    /// Every number below is reserved on disk.
+    reserved_until: u64,
+    /// As far as the disk was asked to reserve. Every record that is written from now on says so.
+    asked_until: u64,
+}
+
+/// What seeing an attempt costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reservation {
+    Enough,
+    /// Half of it is used: write the next one in the background.
+    Store,
+    /// Nothing may be said before the next one is on the disk.
+    Persist,
+}
+
+impl Attempts {
+    /// `reserved_until`: what the disk says.
+    pub fn start(reserved_until: u64, view: &View) -> Self {
+        let first = Attempt::from(reserved_until, view);
+        let until = first.0 + reserve(view);
+        Attempts { first, max_seen: first, reserved_until: until, asked_until: until }
+    }
+
+    pub fn first(&self) -> Attempt {
+        self.first
+    }
+
+    pub fn max_seen(&self) -> Attempt {
+        self.max_seen
+    }
+
+    /// What a record of this member must say.
+    pub fn reserved(&self) -> u64 {
+        self.asked_until
+    }
+
+    /// Every attempt that is seen or used is below what the disk has reserved, so a restart never goes back.
+    #[must_use]
+    pub fn see(&mut self, attempt: Attempt, view: &View) -> Reservation {
+        self.max_seen = self.max_seen.max(attempt);
+        let reserve = reserve(view);
+        if self.max_seen.0 >= self.reserved_until {
+            self.asked_until = self.asked_until.max(self.max_seen.0 + reserve);
+            self.reserved_until = self.asked_until;
+            Reservation::Persist
+        } else if self.max_seen.0 + reserve / 2 >= self.asked_until {
+            self.asked_until += reserve;
+            Reservation::Store
+        } else {
+            Reservation::Enough
+        }
+    }
+
+    /// A record with this reservation is on the disk.
+    pub fn stored(&mut self, reserved_until: u64) {
+        self.reserved_until = self.reserved_until.max(reserved_until);
+    }
+
+    pub fn plausible(&self, number: u64) -> bool {
+        number <= Epoch::MAX.0.min(self.max_seen.0.saturating_add(MAX_LEAP))
+    }
+}
+
+/// Half a reservation is left when the next one is asked for.
+fn reserve(view: &View) -> u64 {
+    RESERVE * members(view)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(ids: &[u32]) -> View {
+        View::mesh(ids.iter().map(|&id| Uid::plain(id)).collect())
+    }
+
+    #[test]
+    fn no_two_members_share_an_epoch_and_the_better_id_has_the_later_of_an_attempt() {
+        let (view, settings) = (view(&[3, 1, 2]), Settings::default());
+        let ctx = Ctx { me: Uid::plain(1), view: &view, settings: &settings, dice: 0 };
+        let epochs = [1, 2, 3].map(|id| Attempt(6).epoch(&ctx, Uid::plain(id)));
+        assert_eq!(epochs, [6, 7, 8].map(Epoch));
+        assert!(epochs.iter().all(|&epoch| Attempt::of(epoch, &view) == Attempt(6)));
+        assert_eq!(Attempt(6).next(&view), Attempt(9));
+        assert_eq!([6, 7, 8].map(|number| Attempt::from(number, &view)), [6, 9, 9].map(Attempt));
+    }
+
+    #[test]
+    fn ranks_are_by_id_whatever_the_priorities_say() {
+        let uid = |priority, id| Uid { priority, id: algorithms::NodeId(id) };
+        let settings = Settings::default();
+        // Two members that know different priorities of the same cluster.
+        let views = [vec![uid(9, 1), uid(0, 2)], vec![uid(0, 1), uid(9, 2)]].map(View::mesh);
+        let epoch =
+            |view: &View, winner| Attempt(4).epoch(&Ctx { me: winner, view, settings: &settings, dice: 0 }, winner);
+        assert_eq!(epoch(&views[0], uid(9, 1)), Epoch(4));
+        assert_eq!(epoch(&views[1], uid(9, 2)), Epoch(5));
+    }
+
+    #[test]
+    fn reservations_are_asked_for_in_time_and_never_go_back() {
+        let view = view(&[1, 2]);
+        let mut attempts = Attempts::start(0, &view);
+        assert_eq!(attempts.reserved(), 128);
+        assert_eq!(attempts.see(Attempt(62), &view), Reservation::Enough);
+        assert_eq!(attempts.see(Attempt(64), &view), Reservation::Store);
+        // While that is on its way every other record says it too.
+        assert_eq!(attempts.reserved(), 256);
+        assert_eq!(attempts.see(Attempt(66), &view), Reservation::Enough);
+        assert_eq!(attempts.see(Attempt(130), &view), Reservation::Persist);
+        assert_eq!(attempts.reserved(), 258);
+        attempts.stored(256);
+        assert_eq!(attempts.see(Attempt(132), &view), Reservation::Enough);
+        assert_eq!(Attempts::start(258, &view).first(), Attempt(258));
+    }
+
+    #[test]
+    fn numbers_from_far_away_and_beyond_the_last_epoch_are_not_believed() {
+        let attempts = Attempts::start(10, &view(&[1, 2]));
+        assert!(attempts.plausible(MAX_LEAP));
+        assert!(!attempts.plausible(MAX_LEAP + 11));
+        let old = Attempts::start(Epoch::MAX.0 - 4, &view(&[1, 2]));
+        assert!(old.plausible(Epoch::MAX.0) && !old.plausible(Epoch::MAX.0 + 1));
+    }
+}

@@ -1,0 +1,201 @@
+//! Who may claim to lead. An election finds a winner; an authority decides what that is worth.
+//!
+//! [`Classic`]: the winner leads. [`Quorum`]: the winner leads while a majority of the voters has promised it a lease.
+//! Another one, such as a lease in a store outside the cluster, is one more implementation of [`Authority`]: nothing else
+//! in this crate knows which of them runs.
+
+mod classic;
+mod quorum;
+
+use std::time::Duration;
+
+use algorithms::{Epoch, NodeId, Protocol, Topology, Uid};
+use serde::{Deserialize, Serialize};
+
+pub use classic::{Classic, ClassicRecord};
+pub use quorum::{Quorum, QuorumRecord};
+
+use crate::attempts::{Attempt, Attempts};
+use crate::reign::Holder;
+use crate::settings::Settings;
+use crate::types::{Cause, Claim, Context, Incarnation, LeaseTimer, News};
+
+/// A machine like any other: the member around it tells it what it hears ([`AuthorityCommand`]) and does what it says
+/// ([`AuthorityEvent`]), in order.
+pub trait Authority:
+    Protocol<Link = NodeId, Command = AuthorityCommand, Event = AuthorityEvent, Settings = Settings>
+{
+    /// Is every member connected to every other, whatever links the algorithm uses?
+    const LINKS_ALL: bool;
+    /// Is the winner of an election only a proposal? Then no election is held while a member leads, and a winner that
+    /// does not come to lead is passed over for a while.
+    const ELECTION_PROPOSES: bool;
+
+    fn incarnation(&self) -> Incarnation;
+
+    /// The member that this one follows, or that it leads itself.
+    fn leader(&self) -> Option<Claim>;
+
+    /// What is reported while no member leads: the smallest epoch the next leader may have.
+    fn epoch(&self) -> Epoch;
+
+    fn attempts(&self) -> &Attempts;
+
+    /// What this member must have on its disk.
+    fn record(&self) -> Self::Durable;
+
+    /// The member whose silence ends the belief in the leader: the leader itself, or the one that tells of it.
+    fn source(&self) -> Option<NodeId> {
+        self.leader().map(|claim| claim.uid.id)
+    }
+
+    /// May this member be a candidate?
+    fn electable(&self, _: &Context<'_>) -> bool {
+        true
+    }
+
+    /// May it lead right after a start, as far as the authority knows the past?
+    fn knows_the_past(&self) -> bool {
+        true
+    }
+
+    /// Goes out with every heartbeat.
+    fn news(&self, ctx: &Context<'_>) -> News {
+        let leader = self.leader();
+        let firsthand = leader.is_some_and(|claim| self.source() == Some(claim.uid.id) || claim.uid == ctx.me);
+        News { next_attempt_min: self.attempts().max_seen(), leader, firsthand }
+    }
+
+    /// Can these numbers be true? A lying peer must not carry the cluster to the end of the numbers.
+    fn plausible(&self, news: &News) -> bool {
+        let leader = news.leader.map_or(0, |claim| claim.epoch.0);
+        self.attempts().plausible(news.next_attempt_min.0) && self.attempts().plausible(leader)
+    }
+
+    /// May a round with this attempt be opened or joined now?
+    fn admits(&self, attempt: Attempt) -> bool {
+        self.leader().is_none() && attempt >= self.attempts().first()
+    }
+
+    /// The number of the next round.
+    fn next_attempt(&self, ctx: &Context<'_>) -> Attempt {
+        self.attempts().max_seen().next(ctx.view)
+    }
+
+    /// Is the round with this attempt decided by the claim in hand?
+    fn decides(&self, _: Attempt) -> bool {
+        false
+    }
+
+    /// Does this member send heartbeats? The leader does; so does a member that depends on another one's word of the
+    /// leader, and so do neighbours while they must watch each other.
+    fn sends_heartbeats(&self, ctx: &Context<'_>) -> bool {
+        let leads = self.leader().is_some_and(|claim| claim.uid == ctx.me);
+        let second_hand = self.source() != self.leader().map(|claim| claim.uid.id);
+        let ring_without_leader = ctx.view.topology() != Topology::Mesh && self.leader().is_none();
+        leads || second_hand || ring_without_leader
+    }
+
+    /// How long a winner may need to come to lead, beyond the election itself.
+    fn patience(_: &Settings) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// What a member tells its authority.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AuthorityCommand {
+    /// Once, at the start: what kind of election runs in this member.
+    Election(ElectionKind),
+    /// This attempt was seen or begins: it must not be used again after a restart.
+    Saw(Attempt),
+    /// The election chose this member. `attempt`: of the round, if the algorithm is run in rounds; `term`: the
+    /// algorithm's own number of its decision, if it has one.
+    Won { attempt: Option<Attempt>, term: Option<Epoch> },
+    /// The election chose another member; not known which where the algorithm is anonymous.
+    OtherWon { winner: Option<Uid>, reach: Reach, attempt: Option<Attempt>, term: Option<Epoch> },
+    /// The algorithm no longer stands by its decision.
+    Halted,
+    /// A heartbeat told this. `reach`: of the leader it names.
+    Heard { from: NodeId, news: News, reach: Reach },
+    /// The leader, or the member that told of it, is gone.
+    LeaderGone,
+    /// The leader told that it does not stand any more.
+    LeaderResigns,
+    /// The leader is no participant of the round that begins.
+    LeaderLeftOut,
+    /// This member is better than the leader and has waited long enough.
+    TakeOver,
+    /// The operator wants an election although a member leads. `better`: a connected member that would win it.
+    Reelect { better: Option<NodeId> },
+    /// Give leadership up; to this member, if one is named.
+    StepDown { successor: Option<NodeId> },
+    /// Hand leadership over to this member, and stand again if that fails.
+    Transfer(NodeId),
+    /// The far side closed the connection of this incarnation of this member.
+    Closed(Holder),
+    /// Does a child process depend on this member's leadership?
+    Attached(bool),
+}
+
+/// What kind of election runs in a member.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ElectionKind {
+    /// One machine for the whole life of the process, with attempts of its own.
+    pub continuous: bool,
+    /// Its decisions have numbers of their own, which no two winners share.
+    pub has_terms: bool,
+}
+
+/// What this member knows of its connection to another one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Reach {
+    Connected,
+    /// Not connected; and perhaps not supposed to be.
+    Unknown,
+    /// Down, as far as was seen; but this member does not dial it and would not notice its return.
+    DownOnce,
+    /// Down, and this member would notice its return.
+    Down,
+}
+
+/// What an authority tells the member around it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AuthorityEvent {
+    /// From now on this member follows this leader (or leads), or no leader.
+    Follows {
+        leader: Option<Claim>,
+        cause: Cause,
+    },
+    /// It may claim to lead until this timer is due.
+    Lease {
+        until: LeaseTimer,
+        no_child: bool,
+    },
+    /// Leadership is to be given away when the children have stopped.
+    StopChildren,
+    Granted {
+        epoch: Epoch,
+        holder: Holder,
+    },
+    PromiseEnded {
+        epoch: Epoch,
+        holder: Holder,
+    },
+    /// The rounds up to this attempt have a result.
+    Decided(Attempt),
+    /// A round below this attempt cannot end with a leader that all follow: if one is under way, open the next.
+    Outdated(Attempt),
+    /// What was once seen of this member is out of date.
+    Forget(NodeId),
+    /// The election machine begins anew: its last decision was withdrawn.
+    ResetElection,
+    /// Open an election.
+    OpenElection,
+    /// A heartbeat to all, to one, or on a ring to all neighbours but one.
+    TellAll,
+    Tell(NodeId),
+    PassOn {
+        except: NodeId,
+    },
+}

@@ -1,0 +1,347 @@
+//! Classic: the winner of the election leads, as in the papers. One leader per connected component.
+//!
+//! Where two claims meet the later epoch is believed, and every heartbeat tells its sender's leader: a member that was
+//! left out, restarted or came back from the other side of a cut learns the leader from the first heartbeat it hears. A
+//! member that lost its leader follows no claim of that attempt any more; a restarted member follows none below all that
+//! it may have seen, and the sitting leader moves its epoch past it without an election.
+//!
+//! An algorithm whose decisions have terms brings its own epochs: the term is the epoch, on disk before it is followed.
+
+use algorithms::{Epoch, Input, NodeId, Outbox, Protocol, Topology};
+use serde::{Deserialize, Serialize};
+
+use super::{Authority, AuthorityCommand, AuthorityEvent, ElectionKind, Reach};
+use crate::attempts::{Attempt, Attempts, Reservation};
+use crate::settings::Settings;
+use crate::types::{Cause, Claim, Context, Incarnation, News};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Classic {
+    incarnation: Incarnation,
+    attempts: Attempts,
+    election: ElectionKind,
+    leader: Option<Claim>,
+    /// Follows no claim below this epoch.
+    min_epoch: Epoch,
+    /// The largest term followed.
+    followed: Epoch,
+    has_child: bool,
+    /// Resigns as soon as its children have stopped.
+    resigning: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct ClassicRecord {
+    pub incarnation: Incarnation,
+    /// Every attempt below may have been used; a restart begins here.
+    pub reserved_until: u64,
+    /// The largest term followed, where the algorithm has terms.
+    pub followed: Epoch,
+}
+
+/// Classic members exchange nothing but heartbeats and the algorithm's messages.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Nothing {}
+
+impl algorithms::Message for Nothing {
+    const KINDS: &'static [algorithms::Kind] = &[];
+
+    fn kind(&self) -> usize {
+        match *self {}
+    }
+}
+
+impl Protocol for Classic {
+    type Link = NodeId;
+    type Message = Nothing;
+    type Timer = Nothing;
+    type Command = AuthorityCommand;
+    type Event = AuthorityEvent;
+    type Durable = ClassicRecord;
+    type Settings = Settings;
+
+    fn start(ctx: &Context<'_>, stored: Option<ClassicRecord>, out: &mut impl Outbox<Self>) -> Self {
+        let stored = stored.unwrap_or_default();
+        let attempts = Attempts::start(stored.reserved_until, ctx.view);
+        let classic = Classic {
+            incarnation: stored.incarnation.next(ctx.dice),
+            min_epoch: Epoch(attempts.first().0),
+            attempts,
+            election: ElectionKind::default(),
+            leader: None,
+            followed: stored.followed,
+            has_child: false,
+            resigning: false,
+        };
+        out.persist(classic.record());
+        classic
+    }
+
+    fn step(&mut self, ctx: &Context<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Command(command) => self.command(ctx, command, out),
+            Input::Stored(record) => self.attempts.stored(record.reserved_until),
+            Input::Message { message, .. } => match message {},
+            Input::Timer(timer) => match timer {},
+            Input::PeerUp(_) | Input::PeerDown(_) => {}
+        }
+    }
+}
+
+impl Authority for Classic {
+    const LINKS_ALL: bool = false;
+    const ELECTION_PROPOSES: bool = false;
+
+    fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    fn leader(&self) -> Option<Claim> {
+        self.leader
+    }
+
+    fn epoch(&self) -> Epoch {
+        if self.election.has_terms { self.followed } else { self.min_epoch }
+    }
+
+    fn attempts(&self) -> &Attempts {
+        &self.attempts
+    }
+
+    fn record(&self) -> ClassicRecord {
+        let Classic { incarnation, followed, .. } = *self;
+        ClassicRecord { incarnation, reserved_until: self.attempts.reserved(), followed }
+    }
+
+    fn news(&self, _: &Context<'_>) -> News {
+        let next = if self.election.has_terms { Attempt(0) } else { Attempt(self.min_epoch.0) };
+        News { next_attempt_min: next, leader: self.leader, firsthand: false }
+    }
+
+    fn admits(&self, attempt: Attempt) -> bool {
+        attempt.0 >= self.min_epoch.0
+    }
+
+    fn next_attempt(&self, ctx: &Context<'_>) -> Attempt {
+        self.attempts.max_seen().next(ctx.view).max(Attempt::from(self.min_epoch.0, ctx.view))
+    }
+
+    fn decides(&self, attempt: Attempt) -> bool {
+        self.leader.is_some_and(|claim| claim.epoch.0 >= attempt.0)
+    }
+
+    fn sends_heartbeats(&self, ctx: &Context<'_>) -> bool {
+        ctx.view.topology() != Topology::Mesh || self.leads(ctx)
+    }
+}
+
+impl Classic {
+    fn command(&mut self, ctx: &Context<'_>, command: AuthorityCommand, out: &mut impl Outbox<Self>) {
+        match command {
+            AuthorityCommand::Election(kind) => {
+                self.election = kind;
+                if kind.has_terms {
+                    self.min_epoch = self.followed;
+                }
+            }
+            AuthorityCommand::Saw(attempt) => self.see(ctx, attempt, out),
+            AuthorityCommand::Won { attempt, term } => {
+                self.win(ctx, attempt, term, Cause::Elected, out);
+                out.announce(AuthorityEvent::TellAll);
+            }
+            AuthorityCommand::OtherWon { winner: Some(winner), reach, attempt, term } => {
+                // An algorithm that numbers its own attempts says no epoch: it comes with the winner's heartbeat.
+                if let Some(epoch) = term.or_else(|| attempt.map(|attempt| attempt.epoch(ctx, winner))) {
+                    self.other_won(ctx, Claim { epoch, uid: winner }, reach, attempt, out);
+                }
+            }
+            AuthorityCommand::Heard { from, news, reach } => self.heard(ctx, from, news, reach, out),
+            AuthorityCommand::Halted => self.drop_leader(ctx, Cause::Halted, out),
+            AuthorityCommand::LeaderGone | AuthorityCommand::LeaderLeftOut => {
+                self.drop_leader(ctx, Cause::LeaderLost, out);
+            }
+            AuthorityCommand::LeaderResigns => {
+                self.drop_leader(ctx, Cause::LeaderResigned, out);
+                if !self.election.continuous {
+                    out.announce(AuthorityEvent::OpenElection);
+                }
+            }
+            AuthorityCommand::TakeOver | AuthorityCommand::Reelect { .. } => {
+                out.announce(AuthorityEvent::OpenElection);
+            }
+            AuthorityCommand::StepDown { .. } => self.step_down(ctx, out),
+            AuthorityCommand::Attached(attached) => {
+                self.has_child = attached;
+                if self.resigning {
+                    self.step_down(ctx, out);
+                }
+            }
+            // An anonymous winner is named by its heartbeat; the watchdog waits for it. A chosen successor needs a lease.
+            AuthorityCommand::OtherWon { winner: None, .. }
+            | AuthorityCommand::Transfer(_)
+            | AuthorityCommand::Closed(_) => {}
+        }
+    }
+
+    fn leads(&self, ctx: &Context<'_>) -> bool {
+        self.leader.is_some_and(|claim| claim.uid == ctx.me)
+    }
+
+    /// Every number that is seen or used is below what the disk has reserved.
+    fn see(&mut self, ctx: &Context<'_>, attempt: Attempt, out: &mut impl Outbox<Self>) {
+        match self.attempts.see(attempt, ctx.view) {
+            Reservation::Enough => {}
+            Reservation::Store => out.store(self.record()),
+            Reservation::Persist => out.persist(self.record()),
+        }
+    }
+
+    fn win(
+        &mut self,
+        ctx: &Context<'_>,
+        attempt: Option<Attempt>,
+        term: Option<Epoch>,
+        cause: Cause,
+        out: &mut impl Outbox<Self>,
+    ) {
+        let attempt = attempt.unwrap_or_else(|| self.next_attempt(ctx));
+        let claim = Claim { epoch: term.unwrap_or_else(|| attempt.epoch(ctx, ctx.me)), uid: ctx.me };
+        self.see(ctx, attempt, out);
+        self.follow(ctx, claim, cause, out);
+    }
+
+    fn other_won(
+        &mut self,
+        ctx: &Context<'_>,
+        claim: Claim,
+        reach: Reach,
+        attempt: Option<Attempt>,
+        out: &mut impl Outbox<Self>,
+    ) {
+        if reach == Reach::Down {
+            return out.announce(AuthorityEvent::OpenElection);
+        }
+        if let Some(attempt) = attempt {
+            self.see(ctx, attempt, out);
+        }
+        self.follow(ctx, claim, Cause::OtherElected, out);
+    }
+
+    fn follow(&mut self, ctx: &Context<'_>, claim: Claim, cause: Cause, out: &mut impl Outbox<Self>) {
+        if self.leader.is_some_and(|mine| mine.epoch > claim.epoch) {
+            return;
+        }
+        if self.election.has_terms {
+            if claim.epoch < self.min_epoch {
+                return;
+            }
+            self.min_epoch = claim.epoch;
+            if claim.epoch > self.followed {
+                self.followed = claim.epoch;
+                out.persist(self.record());
+            }
+        } else {
+            self.min_epoch = self.min_epoch.max(Epoch(Attempt::of(claim.epoch, ctx.view).0));
+        }
+        self.leader = Some(claim);
+        out.announce(AuthorityEvent::Follows { leader: self.leader, cause });
+    }
+
+    /// What was said of a lost leader is not believed again: a member that has not noticed yet may still repeat it.
+    fn drop_leader(&mut self, ctx: &Context<'_>, cause: Cause, out: &mut impl Outbox<Self>) {
+        self.resigning = false;
+        if let Some(claim) = self.leader.take() {
+            let next = if self.election.has_terms {
+                claim.epoch.next()
+            } else {
+                Epoch(Attempt::of(claim.epoch, ctx.view).next(ctx.view).0)
+            };
+            self.min_epoch = self.min_epoch.max(next);
+        }
+        out.announce(AuthorityEvent::Follows { leader: None, cause });
+    }
+
+    fn step_down(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        if !self.leads(ctx) {
+            return;
+        }
+        self.resigning = true;
+        if self.has_child {
+            return out.announce(AuthorityEvent::StopChildren);
+        }
+        out.announce(AuthorityEvent::ResetElection);
+        self.drop_leader(ctx, Cause::SteppedDown, out);
+    }
+
+    fn heard(&mut self, ctx: &Context<'_>, from: NodeId, news: News, reach: Reach, out: &mut impl Outbox<Self>) {
+        let before = (self.min_epoch, self.leader);
+        self.raise_min(ctx, news.next_attempt_min, out);
+        match news.leader {
+            Some(claim) => self.heard_claim(ctx, from, claim, reach, out),
+            // The sender follows no leader below its minimum: an election that would end below it is started over.
+            None => out.announce(AuthorityEvent::Outdated(Attempt(self.min_epoch.0))),
+        }
+        // A rival that cannot be followed is no restarted member: it would answer in kind, for ever.
+        let rival = |claim: Claim| claim.uid != ctx.me && self.leader.is_some_and(|mine| claim.epoch > mine.epoch);
+        if !news.leader.is_some_and(rival) {
+            self.bump(ctx, out);
+        }
+        if before != (self.min_epoch, self.leader) {
+            out.announce(AuthorityEvent::PassOn { except: from });
+        }
+    }
+
+    fn raise_min(&mut self, ctx: &Context<'_>, attempt: Attempt, out: &mut impl Outbox<Self>) {
+        if attempt.0 > self.min_epoch.0 && !self.election.has_terms {
+            let attempt = Attempt::from(attempt.0, ctx.view);
+            self.min_epoch = Epoch(attempt.0);
+            self.see(ctx, attempt, out);
+        }
+    }
+
+    fn heard_claim(
+        &mut self,
+        ctx: &Context<'_>,
+        from: NodeId,
+        claim: Claim,
+        reach: Reach,
+        out: &mut impl Outbox<Self>,
+    ) {
+        if self.leader == Some(claim) || claim.uid == ctx.me {
+            return;
+        }
+        if self.leader.is_some_and(|mine| mine.epoch > claim.epoch) {
+            // The sender follows an older claim: tell it.
+            return out.announce(AuthorityEvent::Tell(from));
+        }
+        let attempt = Attempt::of(claim.epoch, ctx.view);
+        let known = ctx.view.uid(claim.uid.id) == Some(claim.uid);
+        let its_own = self.election.has_terms || claim.epoch == attempt.epoch(ctx, claim.uid);
+        if !known || !its_own || claim.epoch < self.min_epoch || reach == Reach::Down {
+            return;
+        }
+        if reach == Reach::DownOnce {
+            out.announce(AuthorityEvent::Forget(claim.uid.id));
+        }
+        if !self.election.has_terms {
+            self.see(ctx, attempt, out);
+        }
+        if self.election.continuous && self.leads(ctx) && ctx.beats(ctx.me, claim.uid) {
+            // Two coordinators met: the algorithm itself must merge their groups.
+            return out.announce(AuthorityEvent::OpenElection);
+        }
+        out.announce(AuthorityEvent::Decided(attempt));
+        self.follow(ctx, claim, Cause::Heard, out);
+    }
+
+    /// A member that restarted begins above all it may have seen; its leader moves past it.
+    fn bump(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let behind = self.leader.is_some_and(|claim| claim.epoch < self.min_epoch);
+        if self.leads(ctx) && behind && !self.election.has_terms {
+            let attempt = self.next_attempt(ctx);
+            out.announce(AuthorityEvent::Decided(attempt));
+            self.win(ctx, Some(attempt), None, Cause::Bumped, out);
+            out.announce(AuthorityEvent::TellAll);
+        }
+    }
+}

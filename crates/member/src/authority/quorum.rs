@@ -1,0 +1,268 @@
+//! Quorum: the election only proposes; a [`Reign`] decides who may claim.
+//!
+//! Members keep a connection to every other, whatever links the algorithm uses. The leader tells all that it leads; a
+//! member that has no connection to it believes one that has heard the leader itself. While a member leads no round is
+//! held: a better member asks the leader to hand over instead.
+
+use std::time::Duration;
+
+use algorithms::drive::{Effect, Effects};
+use algorithms::{Epoch, Input, NodeId, Outbox, Protocol};
+use serde::{Deserialize, Serialize};
+
+use super::{Authority, AuthorityCommand, AuthorityEvent, Reach};
+use crate::attempts::{Attempts, Reservation};
+use crate::reign::{Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Vote, VoterRecord};
+use crate::settings::Settings;
+use crate::types::{Cause, Claim, Context, Incarnation, News};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Quorum {
+    reign: Reign,
+    /// What the reign wants done; empty between two steps.
+    effects: Effects<Reign>,
+    attempts: Attempts,
+    leader: Option<Claim>,
+    /// The member that told of the leader: the leader itself, unless there is no connection to it.
+    source: Option<NodeId>,
+    /// The largest epoch followed.
+    followed: Epoch,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct QuorumRecord {
+    pub incarnation: Incarnation,
+    /// Every attempt below may have been used; a restart begins here.
+    pub reserved_until: u64,
+    /// The largest epoch followed.
+    pub followed: Epoch,
+    /// What was granted; `None` if that is not known.
+    pub vote: Option<Vote>,
+}
+
+impl Protocol for Quorum {
+    type Link = NodeId;
+    type Message = Msg;
+    type Timer = ReignTimer;
+    type Command = AuthorityCommand;
+    type Event = AuthorityEvent;
+    type Durable = QuorumRecord;
+    type Settings = Settings;
+
+    fn start(ctx: &Context<'_>, stored: Option<QuorumRecord>, out: &mut impl Outbox<Self>) -> Self {
+        let QuorumRecord { incarnation, reserved_until, followed, vote } = stored.unwrap_or_default();
+        let mut effects = Effects::default();
+        let mut reign = Reign::start(ctx, Some(VoterRecord { incarnation, vote }), &mut effects);
+        let followed = followed.max(vote.map_or(Epoch(0), |vote| vote.epoch));
+        reign.saw(followed);
+        let attempts = Attempts::start(reserved_until, ctx.view);
+        let mut quorum = Quorum { reign, effects, attempts, leader: None, source: None, followed };
+        quorum.carry_out(ctx, out);
+        quorum
+    }
+
+    fn step(&mut self, ctx: &Context<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Message { from, message } => self.step_reign(ctx, Input::Message { from, message }, out),
+            Input::Timer(timer) => self.step_reign(ctx, Input::Timer(timer), out),
+            Input::PeerUp(peer) => self.step_reign(ctx, Input::PeerUp(peer), out),
+            Input::PeerDown(peer) => self.step_reign(ctx, Input::PeerDown(peer), out),
+            Input::Stored(record) => self.attempts.stored(record.reserved_until),
+            Input::Command(command) => self.command(ctx, command, out),
+        }
+    }
+
+    fn lasts_until(event: &AuthorityEvent) -> Option<ReignTimer> {
+        match *event {
+            AuthorityEvent::Lease { until, .. } => Some(ReignTimer::Lease(until)),
+            _ => None,
+        }
+    }
+}
+
+impl Authority for Quorum {
+    const LINKS_ALL: bool = true;
+    const ELECTION_PROPOSES: bool = true;
+
+    fn incarnation(&self) -> Incarnation {
+        self.reign.incarnation()
+    }
+
+    fn leader(&self) -> Option<Claim> {
+        self.leader
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.followed
+    }
+
+    fn attempts(&self) -> &Attempts {
+        &self.attempts
+    }
+
+    fn record(&self) -> QuorumRecord {
+        let VoterRecord { incarnation, vote } = self.reign.record();
+        QuorumRecord { incarnation, reserved_until: self.attempts.reserved(), followed: self.followed, vote }
+    }
+
+    fn source(&self) -> Option<NodeId> {
+        self.source
+    }
+
+    fn electable(&self, ctx: &Context<'_>) -> bool {
+        self.reign.electable(ctx)
+    }
+
+    fn knows_the_past(&self) -> bool {
+        !self.reign.is_blank()
+    }
+
+    fn plausible(&self, news: &News) -> bool {
+        let near = news.leader.is_none_or(|claim| self.reign.is_near(claim.epoch));
+        near && self.attempts.plausible(news.next_attempt_min.0)
+    }
+
+    /// A winner may have to wait for the last lease to end.
+    fn patience(settings: &Settings) -> Duration {
+        2 * settings.timing.lease
+    }
+}
+
+impl Quorum {
+    pub fn reign(&self) -> &Reign {
+        &self.reign
+    }
+
+    fn leads(&self, ctx: &Context<'_>) -> bool {
+        self.leader.is_some_and(|claim| claim.uid == ctx.me)
+    }
+
+    fn command(&mut self, ctx: &Context<'_>, command: AuthorityCommand, out: &mut impl Outbox<Self>) {
+        let command = match command {
+            AuthorityCommand::Saw(attempt) => {
+                return match self.attempts.see(attempt, ctx.view) {
+                    Reservation::Enough => {}
+                    Reservation::Store => out.store(self.record()),
+                    Reservation::Persist => out.persist(self.record()),
+                };
+            }
+            AuthorityCommand::Heard { from, news, reach } => {
+                self.command(ctx, AuthorityCommand::Saw(news.next_attempt_min), out);
+                return self.heard(ctx, from, news, reach, out);
+            }
+            AuthorityCommand::LeaderGone => return self.drop_leader(Cause::LeaderLost, out),
+            AuthorityCommand::Won { .. } if self.leader.is_none() => ReignCommand::Want,
+            AuthorityCommand::OtherWon { .. } if self.leader.is_none() => ReignCommand::Yield,
+            AuthorityCommand::TakeOver => ReignCommand::Claim,
+            AuthorityCommand::Reelect { better: Some(to) } if self.leads(ctx) => {
+                ReignCommand::Transfer { to, returns: true }
+            }
+            AuthorityCommand::Reelect { .. } => ReignCommand::Affirm,
+            AuthorityCommand::StepDown { successor: Some(to) } => ReignCommand::Transfer { to, returns: false },
+            AuthorityCommand::StepDown { successor: None } => ReignCommand::StepDown,
+            AuthorityCommand::Transfer(to) => ReignCommand::Transfer { to, returns: true },
+            AuthorityCommand::Closed(holder) => ReignCommand::Closed(holder),
+            AuthorityCommand::Attached(attached) => ReignCommand::Attached(attached),
+            // Proposals while a member leads; and a leader leads until it says otherwise itself or its lease ends.
+            AuthorityCommand::Election(_)
+            | AuthorityCommand::Won { .. }
+            | AuthorityCommand::OtherWon { .. }
+            | AuthorityCommand::Halted
+            | AuthorityCommand::LeaderResigns
+            | AuthorityCommand::LeaderLeftOut => return,
+        };
+        self.step_reign(ctx, Input::Command(command), out);
+    }
+
+    fn step_reign(&mut self, ctx: &Context<'_>, input: Input<Reign>, out: &mut impl Outbox<Self>) {
+        self.reign.step(ctx, input, &mut self.effects);
+        self.carry_out(ctx, out);
+    }
+
+    /// What the reign says becomes this member's word in the very place it is said: no voter is released before it is
+    /// announced that this member leads no more.
+    fn carry_out(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let mut change = None;
+        while let Some(effect) = self.effects.pop() {
+            match effect {
+                Effect::Send { to, message, .. } => out.send(to, message),
+                Effect::SetTimer(timer, after) => out.set_timer(timer, after),
+                Effect::CancelTimer(timer) => out.cancel_timer(timer),
+                Effect::Persist(VoterRecord { vote, .. }) => out.persist(QuorumRecord { vote, ..self.record() }),
+                Effect::Store(VoterRecord { vote, .. }) => out.store(QuorumRecord { vote, ..self.record() }),
+                Effect::Announce(event) => change = self.announce(ctx, event, out).or(change),
+            }
+        }
+        match change {
+            // The others hear of the successor from itself: an election now would only get in its way.
+            None | Some(Cause::HandedOver | Cause::Bumped) => {}
+            Some(Cause::LeaseEnded | Cause::SupportersLost | Cause::Superseded) => {
+                out.announce(AuthorityEvent::TellAll);
+                out.announce(AuthorityEvent::OpenElection);
+            }
+            Some(_) => out.announce(AuthorityEvent::TellAll),
+        }
+    }
+
+    /// Returns why this member began or ceased to lead, if it did.
+    fn announce(&mut self, ctx: &Context<'_>, event: ReignEvent, out: &mut impl Outbox<Self>) -> Option<Cause> {
+        match event {
+            ReignEvent::Leading { epoch, until, no_child } => {
+                out.announce(AuthorityEvent::Lease { until, no_child });
+                let cause = if self.leads(ctx) { Cause::Bumped } else { Cause::Elected };
+                self.leader = Some(Claim { epoch, uid: ctx.me });
+                self.source = Some(ctx.me.id);
+                self.followed = self.followed.max(epoch);
+                out.announce(AuthorityEvent::Follows { leader: self.leader, cause });
+                return Some(cause);
+            }
+            ReignEvent::Lost { cause } => {
+                self.drop_leader(cause.into(), out);
+                return Some(cause.into());
+            }
+            ReignEvent::Extended { until, no_child } => out.announce(AuthorityEvent::Lease { until, no_child }),
+            ReignEvent::StopChildren => out.announce(AuthorityEvent::StopChildren),
+            ReignEvent::Granted { epoch, holder } => out.announce(AuthorityEvent::Granted { epoch, holder }),
+            ReignEvent::PromiseEnded { epoch, holder } => out.announce(AuthorityEvent::PromiseEnded { epoch, holder }),
+        }
+        None
+    }
+
+    fn drop_leader(&mut self, cause: Cause, out: &mut impl Outbox<Self>) {
+        self.leader = None;
+        self.source = None;
+        out.announce(AuthorityEvent::Follows { leader: None, cause });
+    }
+
+    /// Another member told which leader it follows.
+    fn heard(&mut self, ctx: &Context<'_>, from: NodeId, news: News, reach: Reach, out: &mut impl Outbox<Self>) {
+        if self.leads(ctx) {
+            return;
+        }
+        let Some(claim) = news.leader else {
+            let from_leader = self.leader.is_some_and(|claim| claim.uid.id == from);
+            if from_leader || self.source == Some(from) {
+                // Only from the leader itself is it a resignation: another member that told of it may have lost it.
+                self.drop_leader(if from_leader { Cause::LeaderResigned } else { Cause::LeaderLost }, out);
+                out.announce(AuthorityEvent::OpenElection);
+            }
+            return;
+        };
+        // The leader's own word counts for more than what others say of it, and hearsay of hearsay could go in circles.
+        let hearsay = claim.uid.id != from && (reach == Reach::Connected || !news.firsthand);
+        let known = ctx.view.uid(claim.uid.id) == Some(claim.uid) && claim.uid != ctx.me;
+        if hearsay || !known || claim.epoch < self.followed || self.leader == Some(claim) {
+            return;
+        }
+        self.reign.saw(claim.epoch);
+        if claim.epoch > self.followed {
+            self.followed = claim.epoch;
+            out.persist(self.record());
+        }
+        self.leader = Some(claim);
+        self.source = Some(from);
+        self.step_reign(ctx, Input::Command(ReignCommand::Yield), out);
+        out.announce(AuthorityEvent::Decided(self.attempts.max_seen()));
+        out.announce(AuthorityEvent::Follows { leader: self.leader, cause: Cause::Heard });
+    }
+}

@@ -1,0 +1,102 @@
+//! Whether this member takes part in elections: at its start, after it stepped down, and which winners are left out.
+
+use std::time::Duration;
+
+use crate::positions::{FullPos, NodeSet};
+
+/// How long a member that stepped down leaves the field to others.
+pub const ABSTAIN: Duration = Duration::from_secs(10);
+/// How long a winner that never came to lead is left out.
+pub const FORGIVE: Duration = Duration::from_secs(5);
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Candidacy {
+    startup: Startup,
+    /// Stepped down and leaves the field to others for a while.
+    abstains: bool,
+    /// What the others were last told of whether this member stands.
+    told_stands: bool,
+    /// Winners that never came to lead: left out for a while.
+    passed_over: NodeSet,
+}
+
+/// The first election of a process.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Startup {
+    /// The first election waits for all members until this is set.
+    started: bool,
+    /// Other members may still be starting: a refused dial is not a death yet.
+    grace: bool,
+    /// Another member follows a leader that this member cannot follow yet.
+    others_follow: bool,
+}
+
+impl Default for Candidacy {
+    fn default() -> Self {
+        Candidacy {
+            startup: Startup { started: false, grace: true, others_follow: false },
+            abstains: false,
+            told_stands: true,
+            passed_over: NodeSet::default(),
+        }
+    }
+}
+
+impl Candidacy {
+    pub(crate) fn has_started(&self) -> bool {
+        self.startup.started
+    }
+
+    pub(crate) fn start(&mut self) {
+        self.startup.started = true;
+    }
+
+    pub(crate) fn in_grace(&self) -> bool {
+        self.startup.grace
+    }
+
+    pub(crate) fn end_grace(&mut self) {
+        self.startup.grace = false;
+    }
+
+    pub(crate) fn others_follow(&self) -> bool {
+        self.startup.others_follow
+    }
+
+    pub(crate) fn hear_of_leader(&mut self) {
+        self.startup.others_follow = true;
+    }
+
+    pub(crate) fn abstains(&self) -> bool {
+        self.abstains
+    }
+
+    pub(crate) fn abstain(&mut self) {
+        self.abstains = true;
+    }
+
+    pub(crate) fn stand_again(&mut self) {
+        self.abstains = false;
+    }
+
+    pub(crate) fn told_stands(&self) -> bool {
+        self.told_stands
+    }
+
+    /// False if the others know already.
+    pub(crate) fn tell_stands(&mut self, stands: bool) -> bool {
+        std::mem::replace(&mut self.told_stands, stands) != stands
+    }
+
+    pub(crate) fn passes_over(&self, at: FullPos) -> bool {
+        self.passed_over.contains(at)
+    }
+
+    pub(crate) fn pass_over(&mut self, at: FullPos) {
+        self.passed_over.insert(at);
+    }
+
+    pub(crate) fn take_passed_over(&mut self) -> NodeSet {
+        std::mem::take(&mut self.passed_over)
+    }
+}

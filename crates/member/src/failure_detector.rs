@@ -1,0 +1,220 @@
+//! The failure detector: which members are connected, which are silent, which stand for election.
+//!
+//! A closed connection is believed at once; silence is believed after `suspect_after`. A suspicion that turns out wrong
+//! (the same incarnation of the peer is heard again) makes the detector more patient with that peer.
+
+use std::time::Duration;
+
+use algorithms::{Span, Topology, View};
+
+use crate::authority::Reach;
+use crate::positions::{FullPos, NodeSet};
+use crate::types::Context;
+
+/// How patient the detector becomes with a peer it wrongly suspected: +25 % each time, at most doubled.
+const MAX_RAISES: u8 = 4;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct FailureDetector {
+    me: FullPos,
+    /// Is every member dialled and watched, whatever links the algorithm uses?
+    links_all: bool,
+    peers: Vec<Peer>,
+    /// Peers whose silence would be noticed.
+    watched: NodeSet,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Peer {
+    contact: Contact,
+    stands: bool,
+    /// Has it told which leader it follows since the connection is up?
+    heard: bool,
+    suspected: bool,
+    raises: u8,
+    /// The counter of its incarnation.
+    incarnation: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Contact {
+    /// Never connected and not yet given up.
+    Unknown,
+    Up,
+    Down,
+}
+
+impl FailureDetector {
+    pub(crate) fn start(me: FullPos, view: &View, links_all: bool) -> Self {
+        let fresh =
+            Peer { contact: Contact::Unknown, stands: true, heard: false, suspected: false, raises: 0, incarnation: 0 };
+        let mut peers = vec![fresh; view.len()];
+        peers[me.0].contact = Contact::Up;
+        peers[me.0].heard = true;
+        let links_all = links_all || view.topology() == Topology::Mesh;
+        FailureDetector { me, links_all, peers, watched: NodeSet::default() }
+    }
+
+    pub(crate) fn links_all(&self) -> bool {
+        self.links_all
+    }
+
+    pub(crate) fn stands(&self, at: FullPos) -> bool {
+        self.peers[at.0].stands
+    }
+
+    pub(crate) fn is_up(&self, at: FullPos) -> bool {
+        self.peers[at.0].contact == Contact::Up
+    }
+
+    pub(crate) fn is_down(&self, at: FullPos) -> bool {
+        self.peers[at.0].contact == Contact::Down
+    }
+
+    pub(crate) fn is_unknown(&self, at: FullPos) -> bool {
+        self.peers[at.0].contact == Contact::Unknown
+    }
+
+    /// A ring member does not dial distant peers: what it once found out about them is worth less than what others say.
+    pub(crate) fn reach(&self, at: FullPos, view: &View) -> Reach {
+        match self.peers[at.0].contact {
+            Contact::Up => Reach::Connected,
+            Contact::Unknown => Reach::Unknown,
+            Contact::Down if self.links(view).contains(at) => Reach::Down,
+            Contact::Down => Reach::DownOnce,
+        }
+    }
+
+    pub(crate) fn up(&mut self, at: FullPos) {
+        let peer = &mut self.peers[at.0];
+        peer.contact = Contact::Up;
+        peer.stands = true;
+        peer.heard = false;
+    }
+
+    /// What was seen of it is out of date.
+    pub(crate) fn forget(&mut self, at: FullPos) {
+        self.peers[at.0].contact = Contact::Unknown;
+    }
+
+    pub(crate) fn down(&mut self, at: FullPos) {
+        self.peers[at.0].contact = Contact::Down;
+        // What it said of itself is out of date.
+        self.peers[at.0].stands = true;
+    }
+
+    pub(crate) fn suspect(&mut self, at: FullPos) {
+        self.down(at);
+        self.peers[at.0].suspected = true;
+    }
+
+    /// A heartbeat tells the incarnation of its sender. The same one after a suspicion: the suspicion was wrong.
+    pub(crate) fn heard(&mut self, at: FullPos, incarnation: u64, stands: bool) {
+        let peer = &mut self.peers[at.0];
+        if peer.incarnation != incarnation {
+            peer.raises = 0;
+        } else if peer.suspected {
+            peer.raises = (peer.raises + 1).min(MAX_RAISES);
+        }
+        peer.suspected = false;
+        peer.heard = true;
+        peer.incarnation = incarnation;
+        peer.stands = stands;
+    }
+
+    /// How long this peer may be silent.
+    pub(crate) fn patience(&self, at: FullPos, suspect_after: Duration) -> Span {
+        Span::exactly(suspect_after + suspect_after * u32::from(self.peers[at.0].raises) / 4)
+    }
+
+    /// All connected members but this one.
+    pub(crate) fn connected(&self) -> impl Iterator<Item = FullPos> + '_ {
+        (0..self.peers.len()).map(FullPos).filter(|&at| at != self.me && self.is_up(at))
+    }
+
+    /// Have all these told which leader they follow?
+    pub(crate) fn all_heard(&self, mut of: impl Iterator<Item = FullPos>) -> bool {
+        of.all(|at| self.is_up(at) && self.peers[at.0].heard)
+    }
+
+    /// The nearest connected members on both sides of a ring, the same one twice in a ring of two.
+    fn neighbours(&self) -> (Option<FullPos>, Option<FullPos>) {
+        let (n, FullPos(me)) = (self.peers.len(), self.me);
+        let right = (1..n).map(|hops| FullPos((me + hops) % n)).find(|&at| self.is_up(at));
+        let left = (1..n).map(|hops| FullPos((me + n - hops) % n)).find(|&at| self.is_up(at));
+        (left, right)
+    }
+
+    /// The members to keep a connection to, or to keep dialling. In a mesh all; on a ring the next two that are not
+    /// known dead (the second is the warm link for when the first dies) and the dead ones before them.
+    pub(crate) fn links(&self, view: &View) -> NodeSet {
+        let (n, FullPos(me)) = (self.peers.len(), self.me);
+        if self.links_all {
+            return FullPos::all(view).filter(|&at| at != self.me).collect();
+        }
+        match view.topology() {
+            Topology::Mesh => NodeSet::default(),
+            Topology::Graph => view.neighbours(me).iter().map(|&at| FullPos(at as usize)).collect(),
+            Topology::Ring => {
+                let mut alive = 0;
+                let mut links = NodeSet::default();
+                for at in (1..n).map(|hops| FullPos((me + hops) % n)) {
+                    links.insert(at);
+                    alive += usize::from(!self.is_down(at));
+                    if alive == 2 {
+                        break;
+                    }
+                }
+                links
+            }
+        }
+    }
+
+    pub(crate) fn watched(&self) -> NodeSet {
+        self.watched
+    }
+
+    pub(crate) fn watches(&self, at: FullPos) -> bool {
+        self.watched.contains(at)
+    }
+
+    pub(crate) fn watch(&mut self, peers: NodeSet) {
+        self.watched = peers;
+    }
+
+    /// The members whose silence matters now: where all are linked the leader, for the leader all others; elsewhere the
+    /// neighbours, and those that a ring is still trying to reach. `source`: the leader, or the member that tells of it.
+    pub(crate) fn to_watch(
+        &self,
+        ctx: &Context<'_>,
+        source: Option<FullPos>,
+        grace: bool,
+        stuck: Option<FullPos>,
+    ) -> NodeSet {
+        if !self.links_all {
+            return self.neighbours_to_watch(ctx, grace, stuck);
+        }
+        match source {
+            Some(at) if at == self.me => self.connected().collect(),
+            Some(at) => Some(at).into_iter().filter(|&at| self.is_up(at)).collect(),
+            // An election under way goes from neighbour to neighbour.
+            None => self.neighbours_to_watch(ctx, grace, stuck),
+        }
+    }
+
+    fn neighbours_to_watch(&self, ctx: &Context<'_>, grace: bool, stuck: Option<FullPos>) -> NodeSet {
+        match ctx.view.topology() {
+            Topology::Mesh => NodeSet::default(),
+            Topology::Ring => {
+                let (left, right) = self.neighbours();
+                let links = if self.links_all { NodeSet::default() } else { self.links(ctx.view) };
+                let unknown = links.iter().chain(stuck).filter(|&at| !grace && self.is_unknown(at));
+                left.into_iter().chain(right).chain(unknown).collect()
+            }
+            Topology::Graph => {
+                let neighbours = ctx.view.neighbours(self.me.0).iter().map(|&at| FullPos(at as usize));
+                neighbours.filter(|&at| self.is_up(at)).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Opening, joining and ending rounds of an election.
+
+use algorithms::drive::Effect;
+use algorithms::{Campaign, Election, Input, Outbox, Outcome, Span, Topology};
+
+use super::Member;
+use crate::authority::{Authority, AuthorityCommand, Reach};
+use crate::candidacy::FORGIVE;
+use crate::positions::{FullPos, NodeSet};
+use crate::types::{Context, Envelope, Record, Round, Timer};
+
+impl<E: Election, A: Authority> Member<E, A> {
+    /// Starts an election: the leader is gone, a participant was lost on the way, or this member wants to take over.
+    pub(super) fn open(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let leaderless = self.authority.leader().is_none();
+        if !self.stands(ctx) || (A::ELECTION_PROPOSES && !leaderless) {
+            return;
+        }
+        self.candidacy.start();
+        if self.round.is_continuous() {
+            return self.drive(ctx, Input::Command(Campaign), 0, out);
+        }
+        // Each attempt that gets stuck at a dead neighbour leaves one participant out, so this ends.
+        loop {
+            self.round.unstick();
+            let attempt = self.authority.next_attempt(ctx);
+            let round = Round { attempt, initiator: ctx.me.id, incarnation: self.incarnation().counter };
+            self.enter(ctx, round, self.participants(ctx), out);
+            self.drive(ctx, Input::Command(Campaign), 0, out);
+            if self.round.stuck().is_none() || self.may_still_connect() {
+                return;
+            }
+        }
+    }
+
+    /// Who takes part in a round of this member: the participants of the last round and all connected members, but no
+    /// member known to be down or not to stand. On a ring no member knows all: what one leaves out, the next round keeps
+    /// out.
+    fn participants(&self, ctx: &Context<'_>) -> NodeSet {
+        let takes_part = |at: FullPos| {
+            let reachable = self.detector.is_up(at) || self.is_believed_up(ctx, at);
+            at == self.at || (self.detector.stands(at) && !self.candidacy.passes_over(at) && reachable)
+        };
+        FullPos::all(ctx.view).filter(|&at| takes_part(at)).collect()
+    }
+
+    /// On a ring a member dials only its neighbours, so that "not connected" does not mean dead.
+    fn is_believed_up(&self, ctx: &Context<'_>, at: FullPos) -> bool {
+        let leads = self.authority.leader().is_some_and(|claim| claim.uid == at.uid(ctx.view));
+        !self.detector.links_all() && (self.round.includes(at) || leads) && !self.detector.is_down(at)
+    }
+
+    /// Was the neighbour that this round is stuck at never reached, nor given up?
+    fn may_still_connect(&self) -> bool {
+        self.round.stuck().is_some_and(|at| self.detector.is_unknown(at))
+    }
+
+    fn enter(&mut self, ctx: &Context<'_>, round: Round, participants: NodeSet, out: &mut impl Outbox<Self>) {
+        self.consult(ctx, AuthorityCommand::Saw(round.attempt), out);
+        self.cancel_algorithm_timers(out);
+        let decided = self.authority.decides(round.attempt);
+        self.round.enter(ctx, round, participants, decided);
+        self.carry_out_algorithm(ctx, out);
+        let leader = self.authority.leader().and_then(|claim| FullPos::of(ctx.view, claim.uid.id));
+        if leader.is_some_and(|at| !participants.contains(at)) && !decided {
+            self.consult(ctx, AuthorityCommand::LeaderLeftOut, out);
+        }
+    }
+
+    /// May a message of this round reach the machine? Joins the round if it is newer than the one in hand.
+    pub(super) fn admit(
+        &mut self,
+        ctx: &Context<'_>,
+        from: FullPos,
+        round: Round,
+        participants: NodeSet,
+        out: &mut impl Outbox<Self>,
+    ) -> bool {
+        let listed = participants.contains(self.at) && participants.iter().all(|at| at.0 < ctx.view.len());
+        if self.round.is_continuous() || !listed || !self.authority.attempts().plausible(round.attempt.0) {
+            return false;
+        }
+        let newer = self.round.round().filter(|&mine| round < mine);
+        if let Some(mine) = newer.filter(|_| !self.round.is_decided()) {
+            // Silence would be taken for a death by algorithms that wait for answers.
+            let participants = self.round.participants();
+            out.send(from.id(ctx.view), Envelope::Join { round: mine, participants });
+            return false;
+        }
+        if !self.stands(ctx) || !self.authority.admits(round.attempt) || newer.is_some() {
+            // The sender does not know that it is too late, that a member leads, or that this member does not stand.
+            self.send_beat(ctx, from, false, out);
+            return false;
+        }
+        if self.round.round().is_none_or(|mine| round > mine) {
+            self.round.unstick();
+            // The initiator of the round knows better about members that this one does not dial.
+            for at in participants.iter() {
+                if self.detector.reach(at, ctx.view) == Reach::DownOnce {
+                    self.detector.forget(at);
+                }
+            }
+            self.enter(ctx, round, participants, out);
+        }
+        true
+    }
+
+    /// Leaves the round in hand for a newer one, as one more member that starts it.
+    pub(super) fn join(
+        &mut self,
+        ctx: &Context<'_>,
+        from: FullPos,
+        round: Round,
+        participants: NodeSet,
+        out: &mut impl Outbox<Self>,
+    ) {
+        let newer = self.round.round().is_none_or(|mine| round > mine);
+        if newer && self.admit(ctx, from, round, participants, out) {
+            self.drive(ctx, Input::Command(Campaign), 0, out);
+            self.get_unstuck(ctx, out);
+        }
+    }
+
+    fn get_unstuck(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        if self.round.stuck().is_some() && self.candidacy.has_started() && !self.may_still_connect() {
+            self.open(ctx, out);
+        }
+    }
+
+    pub(super) fn deliver(
+        &mut self,
+        ctx: &Context<'_>,
+        from: FullPos,
+        (link, hops, message): (E::Link, u16, E::Message),
+        out: &mut impl Outbox<Self>,
+    ) {
+        // The link is what the sender says; the round knows which member really is at its far end.
+        if self.round.far_end(ctx, link).is_some_and(|(sender, _)| sender == from) {
+            self.drive(ctx, Input::Message { from: link, message }, hops, out);
+            self.get_unstuck(ctx, out);
+        }
+    }
+
+    /// Feeds the textbook machine and acts on what it announced.
+    pub(super) fn drive(&mut self, ctx: &Context<'_>, input: Input<E>, hops: u16, out: &mut impl Outbox<Self>) {
+        self.round.step(ctx, input, hops);
+        self.carry_out_algorithm(ctx, out);
+    }
+
+    /// A machine that runs in rounds is told of no failures: the round is replaced instead.
+    pub(super) fn tell_algorithm(&mut self, ctx: &Context<'_>, at: FullPos, up: bool, out: &mut impl Outbox<Self>) {
+        if self.round.is_continuous() {
+            let peer = at.id(ctx.view);
+            self.drive(ctx, if up { Input::PeerUp(peer) } else { Input::PeerDown(peer) }, 0, out);
+        }
+    }
+
+    /// Wraps the machine's messages into envelopes and its timers into the member's; what it announces is acted on when
+    /// all else that it wants is on its way.
+    pub(super) fn carry_out_algorithm(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let (mut outcome, mut unreachable) = (None, None);
+        while let Some(effect) = self.round.next_effect() {
+            match effect {
+                Effect::Send { to, message, hops } => {
+                    unreachable = self.post(ctx, to, message, hops, out).or(unreachable);
+                }
+                Effect::SetTimer(timer, after) => {
+                    self.round.timer_set(timer);
+                    out.set_timer(Timer::Algorithm(timer), after);
+                }
+                Effect::CancelTimer(timer) => {
+                    if self.round.timer_gone(timer) {
+                        out.cancel_timer(Timer::Algorithm(timer));
+                    }
+                }
+                Effect::Persist(record) => {
+                    self.round.keep(record);
+                    out.persist(self.record());
+                }
+                Effect::Store(record) => {
+                    self.round.keep(record.clone());
+                    out.store(Record { algorithm: Some(record), ..self.record() });
+                }
+                Effect::Announce(announced) => outcome = Some(announced),
+            }
+        }
+        if let Some(outcome) = outcome {
+            self.outcome(ctx, outcome, out);
+        }
+        // A mesh algorithm waits for answers anyway; on a ring nothing gets past a hole.
+        if let Some(at) = unreachable
+            && ctx.view.topology() != Topology::Mesh
+            && !self.round.is_decided()
+        {
+            self.round.get_stuck(at);
+        }
+    }
+
+    /// Sends a message of the algorithm. Returns the member it should have gone to, if there is no connection to it.
+    fn post(
+        &mut self,
+        ctx: &Context<'_>,
+        to: E::Link,
+        message: E::Message,
+        hops: u16,
+        out: &mut impl Outbox<Self>,
+    ) -> Option<FullPos> {
+        // Ids of dead members are removed by no member: the hop limit ends them.
+        if usize::from(hops) > 2 * ctx.view.len() {
+            return None;
+        }
+        let (there, link) = self.round.far_end(ctx, to)?;
+        if !self.detector.is_up(there) {
+            return Some(there);
+        }
+        let participants = self.round.participants();
+        let envelope = match self.round.round() {
+            Some(round) => Envelope::Round { round, participants, link, hops, message },
+            None => Envelope::Plain { link, hops, message },
+        };
+        out.send(there.id(ctx.view), envelope);
+        None
+    }
+
+    /// The machine announced something. What it is worth is the authority's business.
+    fn outcome(&mut self, ctx: &Context<'_>, outcome: Outcome, out: &mut impl Outbox<Self>) {
+        let (attempt, term) = (self.round.round().map(|round| round.attempt), self.round.machine().term());
+        let command = match outcome {
+            Outcome::Won => AuthorityCommand::Won { attempt, term },
+            Outcome::Follow(winner) => {
+                let at = winner.and_then(|winner| FullPos::of(ctx.view, winner.id));
+                let reach = at.map_or(Reach::Down, |at| self.detector.reach(at, ctx.view));
+                AuthorityCommand::OtherWon { winner, reach, attempt, term }
+            }
+            Outcome::Halted => return self.consult(ctx, AuthorityCommand::Halted, out),
+            // The watchdog opens the next round.
+            Outcome::GaveUp => return,
+        };
+        // An anonymous winner is named by its heartbeat: until then the round goes on, unless the winner must ask the
+        // authority first. An algorithm that numbers its own attempts is never done.
+        let winner = match outcome {
+            Outcome::Follow(uid) => uid.and_then(|uid| FullPos::of(ctx.view, uid.id)),
+            _ => Some(self.at),
+        };
+        if A::ELECTION_PROPOSES || outcome == Outcome::Won || (winner.is_some() && !self.round.is_continuous()) {
+            self.round.give_up();
+        }
+        self.round.set_winner(winner);
+        self.consult(ctx, command, out);
+    }
+
+    /// The winner of the last round has not come to lead in all this time: the next round is without it.
+    pub(super) fn pass_over(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let winner = self.round.take_winner().filter(|&at| at != self.at && A::ELECTION_PROPOSES);
+        let Some(winner) = winner else { return };
+        self.candidacy.pass_over(winner);
+        out.set_timer(Timer::Forgive, Span::exactly(FORGIVE));
+        self.tell_algorithm(ctx, winner, false, out);
+    }
+
+    pub(super) fn forgive(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        for at in self.candidacy.take_passed_over().iter() {
+            if self.detector.is_up(at) {
+                self.tell_algorithm(ctx, at, true, out);
+            }
+        }
+    }
+
+    /// The first election begins when every member has been heard; a ring member hears only its neighbours. If a member
+    /// follows a leader, that leader will be heard of.
+    pub(super) fn start_when_complete(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let waits_for_leader = self.candidacy.others_follow() && self.authority.leader().is_none();
+        if !self.candidacy.has_started() && !waits_for_leader && self.is_complete(ctx) {
+            self.first_election(ctx, out);
+        }
+    }
+
+    fn is_complete(&self, ctx: &Context<'_>) -> bool {
+        let n = ctx.view.len();
+        let FullPos(at) = self.at;
+        match ctx.view.topology() {
+            // Voters settle at their own pace: an election before the best one stands would only end in a handover.
+            _ if A::ELECTION_PROPOSES => {
+                self.stands(ctx) && self.detector.all_heard(FullPos::all(ctx.view)) && self.all_stand(ctx)
+            }
+            _ if self.detector.links_all() => self.detector.all_heard(FullPos::all(ctx.view)),
+            Topology::Mesh => false,
+            Topology::Ring => self.detector.all_heard([(at + 1) % n, (at + n - 1) % n].map(FullPos).into_iter()),
+            Topology::Graph => self.detector.all_heard(ctx.view.neighbours(at).iter().map(|&at| FullPos(at as usize))),
+        }
+    }
+
+    fn all_stand(&self, ctx: &Context<'_>) -> bool {
+        let mut others = FullPos::all(ctx.view).filter(|&at| at != self.at);
+        others.all(|at| self.detector.stands(at) || !ctx.settings.may_lead(at.id(ctx.view)))
+    }
+
+    pub(super) fn grace_over(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        self.candidacy.end_grace();
+        let unsettled = ctx.settings.may_lead(ctx.me.id) && !self.authority.electable(ctx);
+        if unsettled {
+            out.set_timer(Timer::Grace, Span::exactly(ctx.settings.election.answer_timeout));
+        } else if !self.candidacy.has_started() {
+            self.first_election(ctx, out);
+        }
+    }
+
+    fn first_election(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        self.candidacy.start();
+        if self.authority.leader().is_none() {
+            self.open(ctx, out);
+        }
+    }
+
+    pub(super) fn cancel_algorithm_timers(&mut self, out: &mut impl Outbox<Self>) {
+        for timer in self.round.take_timers() {
+            out.cancel_timer(Timer::Algorithm(timer));
+        }
+    }
+}

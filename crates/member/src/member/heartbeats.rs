@@ -1,0 +1,78 @@
+//! Heartbeats: each tells what its sender knows of elections and of the leader.
+
+use algorithms::{Election, NodeId, Outbox, Topology};
+
+use super::Member;
+use crate::authority::{Authority, AuthorityCommand, Reach};
+use crate::positions::FullPos;
+use crate::types::{Beat, Context, Envelope};
+
+impl<E: Election, A: Authority> Member<E, A> {
+    pub(super) fn beat(&mut self, ctx: &Context<'_>, from: FullPos, beat: Beat, out: &mut impl Outbox<Self>) {
+        if !self.authority.plausible(&beat.news) {
+            return;
+        }
+        let stood = self.detector.stands(from);
+        self.detector.heard(from, beat.incarnation, beat.stands);
+        if stood != beat.stands {
+            self.peer_stands(ctx, from, beat.stands, out);
+        }
+        if beat.news.leader.is_some() && !self.round.is_continuous() {
+            self.candidacy.hear_of_leader();
+        }
+        let leader = beat.news.leader.and_then(|claim| FullPos::of(ctx.view, claim.uid.id));
+        let reach = leader.map_or(Reach::Unknown, |at| self.detector.reach(at, ctx.view));
+        let heard = AuthorityCommand::Heard { from: from.id(ctx.view), news: beat.news, reach };
+        self.consult(ctx, heard, out);
+        self.start_when_complete(ctx, out);
+        if beat.ask {
+            self.send_beat(ctx, from, false, out);
+        }
+    }
+
+    /// A peer stepped down, or stands again. For the algorithm a member that does not stand is down.
+    fn peer_stands(&mut self, ctx: &Context<'_>, at: FullPos, stands: bool, out: &mut impl Outbox<Self>) {
+        self.tell_algorithm(ctx, at, stands, out);
+        if !stands && self.authority.leader().is_some_and(|claim| claim.uid == at.uid(ctx.view)) {
+            self.consult(ctx, AuthorityCommand::LeaderResigns, out);
+        }
+    }
+
+    pub(super) fn send_beat(&self, ctx: &Context<'_>, to: FullPos, ask: bool, out: &mut impl Outbox<Self>) {
+        if to != self.at && self.detector.is_up(to) {
+            let (news, stands) = (self.authority.news(ctx), self.stands(ctx));
+            let beat = Beat { news, stands, ask, incarnation: self.incarnation().counter };
+            out.send(to.id(ctx.view), Envelope::Beat(beat));
+        }
+    }
+
+    pub(super) fn tell(&self, ctx: &Context<'_>, to: NodeId, out: &mut impl Outbox<Self>) {
+        if let Some(at) = FullPos::of(ctx.view, to) {
+            self.send_beat(ctx, at, false, out);
+        }
+    }
+
+    /// To every connected member.
+    pub(super) fn tell_all(&self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        for at in FullPos::all(ctx.view) {
+            self.send_beat(ctx, at, false, out);
+        }
+    }
+
+    /// The regular heartbeat: where all are linked the leader asks every member, elsewhere neighbours tell each other.
+    pub(super) fn beat_watched(&self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let ask = self.detector.links_all();
+        for at in self.detector.watched().iter() {
+            self.send_beat(ctx, at, ask, out);
+        }
+    }
+
+    /// Where not every member hears the leader, news go on from neighbour to neighbour.
+    pub(super) fn pass_on(&self, ctx: &Context<'_>, except: NodeId, out: &mut impl Outbox<Self>) {
+        if ctx.view.topology() != Topology::Mesh {
+            for at in self.detector.watched().iter().filter(|at| at.id(ctx.view) != except) {
+                self.send_beat(ctx, at, false, out);
+            }
+        }
+    }
+}

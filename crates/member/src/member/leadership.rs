@@ -1,0 +1,164 @@
+//! Consulting the authority, carrying out what it says, and giving leadership away.
+
+use algorithms::drive::Effect;
+use algorithms::{Election, Input, NodeId, Outbox, Span};
+
+use super::Member;
+use crate::authority::{Authority, AuthorityCommand, AuthorityEvent};
+use crate::candidacy::ABSTAIN;
+use crate::children::Children;
+use crate::positions::FullPos;
+use crate::types::{Cause, Claim, Context, Envelope, Event, Record, Role, Standing, Timer};
+
+impl<E: Election, A: Authority> Member<E, A> {
+    pub(super) fn consult(&mut self, ctx: &Context<'_>, command: AuthorityCommand, out: &mut impl Outbox<Self>) {
+        self.step_authority(ctx, Input::Command(command), out);
+    }
+
+    pub(super) fn step_authority(&mut self, ctx: &Context<'_>, input: Input<A>, out: &mut impl Outbox<Self>) {
+        let led = self.leads(ctx);
+        self.authority.step(ctx, input, &mut self.decrees);
+        self.carry_out_authority(ctx, out);
+        if led && !self.leads(ctx) {
+            out.cancel_timer(Timer::Handover);
+        }
+    }
+
+    /// What the authority says becomes this member's word in the very place it is said. What it wishes of the election
+    /// and of heartbeats comes after.
+    pub(super) fn carry_out_authority(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let mut wishes = Vec::new();
+        while let Some(effect) = self.decrees.pop() {
+            match effect {
+                Effect::Send { to, message, .. } => out.send(to, Envelope::Authority(message)),
+                Effect::SetTimer(timer, after) => out.set_timer(Timer::Authority(timer), after),
+                Effect::CancelTimer(timer) => out.cancel_timer(Timer::Authority(timer)),
+                Effect::Persist(authority) => out.persist(Record { authority, algorithm: self.round.record() }),
+                Effect::Store(authority) => out.store(Record { authority, algorithm: self.round.record() }),
+                Effect::Announce(event) => {
+                    if !self.announce(ctx, event, out) {
+                        wishes.push(event);
+                    }
+                }
+            }
+        }
+        for wish in wishes {
+            self.grant_wish(ctx, wish, out);
+        }
+    }
+
+    /// False: the event is a wish.
+    fn announce(&mut self, ctx: &Context<'_>, event: AuthorityEvent, out: &mut impl Outbox<Self>) -> bool {
+        match event {
+            AuthorityEvent::Follows { leader, cause } => self.follows(ctx, leader, cause, out),
+            AuthorityEvent::Lease { until, no_child } => out.announce(Event::Lease { until, no_child }),
+            AuthorityEvent::Granted { epoch, holder } => out.announce(Event::Granted { epoch, holder }),
+            AuthorityEvent::PromiseEnded { epoch, holder } => out.announce(Event::PromiseEnded { epoch, holder }),
+            AuthorityEvent::StopChildren => {
+                if self.children.stop() {
+                    out.announce(Event::StopChildren);
+                    let patience = Children::patience(ctx.settings.timing.lease);
+                    out.set_timer(Timer::ChildrenStop, Span::exactly(patience));
+                }
+            }
+            AuthorityEvent::Decided(attempt) => {
+                if self.round.round().is_none_or(|round| round.attempt <= attempt) {
+                    self.round.decide();
+                }
+            }
+            AuthorityEvent::Forget(peer) => {
+                if let Some(at) = FullPos::of(ctx.view, peer) {
+                    self.detector.forget(at);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn grant_wish(&mut self, ctx: &Context<'_>, wish: AuthorityEvent, out: &mut impl Outbox<Self>) {
+        match wish {
+            AuthorityEvent::OpenElection => self.open(ctx, out),
+            AuthorityEvent::ResetElection => {
+                self.cancel_algorithm_timers(out);
+                self.round.restart(ctx);
+                self.carry_out_algorithm(ctx, out);
+            }
+            AuthorityEvent::Outdated(attempt) => {
+                let below = self.round.round().is_some_and(|round| round.attempt < attempt);
+                if self.candidacy.has_started() && !self.round.is_decided() && below {
+                    self.open(ctx, out);
+                }
+            }
+            AuthorityEvent::TellAll => self.tell_all(ctx, out),
+            AuthorityEvent::Tell(peer) => self.tell(ctx, peer, out),
+            AuthorityEvent::PassOn { except } => self.pass_on(ctx, except, out),
+            _ => {}
+        }
+    }
+
+    /// Announces the standing if it changed.
+    fn follows(&mut self, ctx: &Context<'_>, leader: Option<Claim>, cause: Cause, out: &mut impl Outbox<Self>) {
+        if leader.is_some() {
+            self.round.set_winner(None);
+            self.candidacy.take_passed_over();
+        }
+        if leader.is_some_and(|claim| claim.uid == ctx.me) {
+            self.round.decide();
+        } else if self.candidacy.abstains() && (leader.is_some() || self.announced.role == Role::Leader) {
+            // Another member leads now, or this one has just stopped: its time out of the field begins.
+            out.set_timer(Timer::Abstain, Span::exactly(ABSTAIN));
+        }
+        let epoch = leader.map_or_else(|| self.authority.epoch(), |claim| claim.epoch);
+        let now = Standing { role: self.role(ctx), leader: leader.map(|claim| claim.uid.id), epoch };
+        if now != self.announced {
+            self.announced = now;
+            out.announce(Event::Became { now, cause });
+        }
+    }
+
+    /// Leaves the field to others: the best of them is made ready first; if that takes too long, without it.
+    pub(super) fn step_down(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        if self.leads(ctx) {
+            self.candidacy.abstain();
+            let successor = self.best_successor(ctx).map(|uid| uid.id);
+            self.give_way(ctx, successor, out);
+        }
+    }
+
+    fn give_way(&mut self, ctx: &Context<'_>, successor: Option<NodeId>, out: &mut impl Outbox<Self>) {
+        self.consult(ctx, AuthorityCommand::StepDown { successor }, out);
+        self.insist_later(ctx, out);
+    }
+
+    fn insist_later(&self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        if self.leads(ctx) {
+            out.set_timer(Timer::Handover, Span::exactly(2 * ctx.settings.election.answer_timeout));
+        }
+    }
+
+    /// Still leads a while after it was told to step down. While children stop, that is why.
+    pub(super) fn insist(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        if self.children.are_stopping() {
+            self.insist_later(ctx, out);
+        } else {
+            self.give_way(ctx, None, out);
+        }
+    }
+
+    pub(super) fn attach(&mut self, ctx: &Context<'_>, attached: bool, out: &mut impl Outbox<Self>) {
+        self.children.attach(attached);
+        if !attached {
+            out.cancel_timer(Timer::ChildrenStop);
+        }
+        self.consult(ctx, AuthorityCommand::Attached(attached), out);
+    }
+
+    /// They did not stop in time. What they still do ends with the lease, by their own guards.
+    pub(super) fn give_children_up(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        if self.children.are_stopping() {
+            out.announce(Event::ChildrenGivenUp);
+            self.attach(ctx, false, out);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What every step ends with: the timers are brought in line with the state.
+
+use std::time::Duration;
+
+use algorithms::{Election, Outbox, Span};
+
+use super::Member;
+use crate::authority::Authority;
+use crate::positions::FullPos;
+use crate::types::{Context, Timer};
+
+/// Doublings of the watchdog's patience.
+const BACKOFF_MAX: u32 = 4;
+
+/// Which of the lasting timers are set.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct ArmedTimers {
+    beat: bool,
+    watchdog: bool,
+    preempt: bool,
+    /// Rounds in a row that the watchdog ended.
+    backoff: u32,
+}
+
+impl ArmedTimers {
+    pub(super) fn beat_fired(&mut self) {
+        self.beat = false;
+    }
+
+    pub(super) fn watchdog_fired(&mut self) {
+        self.watchdog = false;
+        self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
+    }
+
+    pub(super) fn preempt_fired(&mut self) {
+        self.preempt = false;
+    }
+
+    pub(super) fn forget_backoff(&mut self) {
+        self.backoff = 0;
+    }
+}
+
+impl<E: Election, A: Authority> Member<E, A> {
+    pub(super) fn sync_timers(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        self.tell_whether_it_stands(ctx, out);
+        self.watch(ctx, out);
+        if !self.round.is_continuous() && self.round.is_decided() && self.authority.leader().is_some() {
+            // The result may have come by a heartbeat: the machine must not go on waiting, and asking, for it.
+            self.cancel_algorithm_timers(out);
+        }
+        let beats = self.authority.sends_heartbeats(ctx);
+        if std::mem::replace(&mut self.armed.beat, beats) != beats {
+            let heartbeat = Span::exactly(ctx.settings.timing.heartbeat);
+            arm(Timer::Beat, beats.then_some(heartbeat), out);
+        }
+        let undecided = self.authority.leader().is_none() || !self.round.is_decided();
+        let watchdog = self.candidacy.has_started() && self.candidacy.told_stands() && undecided;
+        if std::mem::replace(&mut self.armed.watchdog, watchdog) != watchdog {
+            if !watchdog {
+                self.armed.backoff = 0;
+            }
+            let patience = Span::jittered(Self::watchdog_base(ctx) * (1 << self.armed.backoff));
+            arm(Timer::Watchdog, watchdog.then_some(patience), out);
+        }
+        let preempt = self.wants_to_preempt(ctx);
+        if std::mem::replace(&mut self.armed.preempt, preempt) != preempt {
+            arm(Timer::Preempt, preempt.then_some(Span::jittered(ctx.settings.preempt_after)), out);
+        }
+    }
+
+    /// Tells the others when this member begins or ceases to stand.
+    fn tell_whether_it_stands(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let stands = self.stands(ctx);
+        if !self.candidacy.tell_stands(stands) {
+            return;
+        }
+        self.tell_all(ctx, out);
+        self.start_when_complete(ctx, out);
+        let leaderless = self.authority.leader().is_none();
+        if stands && self.candidacy.has_started() && leaderless && A::ELECTION_PROPOSES {
+            self.open(ctx, out);
+        }
+    }
+
+    pub(super) fn wants_to_preempt(&self, ctx: &Context<'_>) -> bool {
+        let better = self.authority.leader().is_some_and(|claim| ctx.beats(ctx.me, claim.uid));
+        let may = ctx.settings.preempt && !E::ANONYMOUS;
+        may && self.candidacy.told_stands() && better && self.round.is_decided()
+    }
+
+    fn watch(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let source = self.authority.source().and_then(|id| FullPos::of(ctx.view, id));
+        let wanted = self.detector.to_watch(ctx, source, self.candidacy.in_grace(), self.round.stuck());
+        let watched = self.detector.watched();
+        if wanted == watched {
+            return;
+        }
+        for at in FullPos::all(ctx.view) {
+            let silence = Timer::Silence(at.id(ctx.view));
+            match (watched.contains(at), wanted.contains(at)) {
+                (false, true) => {
+                    out.set_timer(silence, self.detector.patience(at, ctx.settings.timing.suspect_after));
+                }
+                (true, false) => out.cancel_timer(silence),
+                _ => {}
+            }
+        }
+        self.detector.watch(wanted);
+    }
+
+    /// Longer than any election takes without failures.
+    fn watchdog_base(ctx: &Context<'_>) -> Duration {
+        let (timing, election) = (&ctx.settings.timing, &ctx.settings.election);
+        let hops = Duration::from_millis(5) * ctx.view.len() as u32;
+        let election = election.answer_timeout + election.coordinator_timeout;
+        election + timing.suspect_after + hops + A::patience(ctx.settings)
+    }
+}
+
+/// Sets the timer, or cancels it.
+fn arm<E: Election, A: Authority>(
+    timer: Timer<E::Timer, A::Timer>,
+    after: Option<Span>,
+    out: &mut impl Outbox<Member<E, A>>,
+) {
+    match after {
+        Some(after) => out.set_timer(timer, after),
+        None => out.cancel_timer(timer),
+    }
+}

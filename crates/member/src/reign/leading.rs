@@ -1,0 +1,179 @@
+//! Leading: renewing the lease, and giving leadership away. There is one path for that, whatever asked for it: the
+//! children stop, the end of the leadership is announced, and only then is any voter released.
+
+use algorithms::{Epoch, NodeId, Outbox, Span};
+
+use super::leader::{Leader, Leaving};
+use super::{LossCause, Msg, Reign, ReignEvent, ReignTimer, Released, is_majority};
+use crate::positions::FullPos;
+use crate::settings::OnClose;
+use crate::types::{Context, LeaseTimer};
+
+impl Reign {
+    pub(super) fn renew(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let Some(epoch) = self.leads() else { return };
+        out.set_timer(ReignTimer::Renew, Span::exactly(ctx.settings.timing.reign() / 3));
+        self.bid_again(ctx, epoch, out);
+        if let Some(successor) = self.leader.as_mut().and_then(Leader::wait_for_successor) {
+            // The last offer may be lost, or came before the successor had granted this epoch.
+            out.send(successor, Msg::Offer { epoch });
+        }
+    }
+
+    fn bid_again(&mut self, ctx: &Context<'_>, lead: Epoch, out: &mut impl Outbox<Self>) {
+        let outvoted = self.leader.as_ref().is_some_and(Leader::is_outvoted);
+        let behind = outvoted || self.next_epoch() > lead.next();
+        if self.candidate.bid().is_some_and(|bid| bid.epoch > lead || !behind) {
+            // The lease counts from the first sending, so saying it again is safe.
+            return self.candidate.send_bid(ctx, out);
+        }
+        if behind {
+            // A voter is ahead and would refuse for ever: move past it, still leading until that is granted. A bid that
+            // was refused gives way, or the lease would end before the voters that granted it are asked anew.
+            self.candidate.forget_bid(out);
+            self.open(ctx, self.next_epoch(), None, out);
+            return out.cancel_timer(ReignTimer::Retry);
+        }
+        self.bid_anew(ctx, lead, None, out);
+    }
+
+    pub(super) fn lease_ends(&mut self, lease: LeaseTimer, out: &mut impl Outbox<Self>) {
+        if self.leader.as_ref().is_some_and(|leader| leader.lease() == lease) {
+            self.candidate.forget_bid(out);
+            self.lose(LossCause::LeaseEnded, out);
+        } else {
+            self.candidate.lease_ends(lease);
+        }
+    }
+
+    pub(super) fn lose(&mut self, cause: LossCause, out: &mut impl Outbox<Self>) {
+        if let Some(leader) = self.leader.take() {
+            out.cancel_timer(ReignTimer::Renew);
+            out.cancel_timer(ReignTimer::Lease(leader.lease()));
+            out.announce(ReignEvent::Lost { cause });
+        }
+    }
+
+    /// True if the children must stop first: they are told to, and leadership is given away when they have.
+    fn waits_for_children(&mut self, out: &mut impl Outbox<Self>) -> bool {
+        if self.has_child {
+            out.announce(ReignEvent::StopChildren);
+        }
+        self.has_child
+    }
+
+    /// First the announcement that it leads no more, then the release; and before both, the end of its children.
+    pub(super) fn step_down(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        if let Some(leader) = &mut self.leader {
+            leader.leave_now();
+            if self.waits_for_children(out) {
+                return;
+            }
+        }
+        self.candidate.withdraw();
+        if self.leader.is_some() || self.candidate.bid().is_some() {
+            self.candidate.forget_bid(out);
+            self.lose(LossCause::SteppedDown, out);
+            self.let_all_go(ctx, out);
+        }
+    }
+
+    pub(super) fn transfer(&mut self, ctx: &Context<'_>, to: NodeId, returns: bool, out: &mut impl Outbox<Self>) {
+        let possible = to != ctx.me.id && ctx.settings.may_lead(to);
+        if let Some(leader) = self.leader.as_mut().filter(|_| possible) {
+            leader.leave_to(to, returns);
+            out.send(to, Msg::Offer { epoch: leader.epoch() });
+        }
+    }
+
+    /// Voters must know whether this process's end is the end of everything that acts on its leadership; and where
+    /// giving leadership away waited for the children, it goes on.
+    pub(super) fn attach(&mut self, ctx: &Context<'_>, attached: bool, out: &mut impl Outbox<Self>) {
+        self.has_child = attached;
+        let Some(leader) = &self.leader else {
+            // The voters that grant this bid must know of it too.
+            if let Some(bid) = self.candidate.bid().filter(|bid| attached && bid.no_child) {
+                self.candidate.forget_bid(out);
+                self.bid_anew(ctx, bid.epoch, bid.after, out);
+            }
+            return;
+        };
+        if attached {
+            self.candidate.forget_bid(out);
+            return self.renew(ctx, out);
+        }
+        match leader.leaving() {
+            Some(Leaving::To { successor, returns, .. }) => self.transfer(ctx, successor, returns, out),
+            Some(Leaving::Now) => self.step_down(ctx, out),
+            None => {}
+        }
+    }
+
+    /// The leader asks this member to be ready to follow it.
+    pub(super) fn offer(&mut self, ctx: &Context<'_>, from: NodeId, epoch: Epoch, out: &mut impl Outbox<Self>) {
+        if self.voter.sitting().is_some_and(|leader| leader.holder.id == from && leader.epoch == epoch) {
+            self.claim(ctx, out);
+        }
+    }
+
+    /// Probes as the successor of the sitting leader; `Ready` follows.
+    pub(super) fn claim(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let Some(leader) = self.voter.sitting().filter(|leader| leader.holder != self.me) else { return };
+        if !self.candidate.is_asking() && self.electable(ctx) {
+            self.probe(ctx, Some(leader), out);
+        }
+    }
+
+    /// The successor has a majority in sight: let go, for it alone.
+    pub(super) fn ready(&mut self, ctx: &Context<'_>, from: NodeId, epoch: Epoch, out: &mut impl Outbox<Self>) {
+        let Some(uid) = ctx.view.uid(from).filter(|_| self.leads() == Some(epoch)) else { return };
+        let Some(leader) = &mut self.leader else { return };
+        let returns = match leader.leaving() {
+            Some(Leaving::To { successor, returns, .. }) if successor == from => returns,
+            leaving => {
+                let better = ctx.beats(uid, ctx.me) && ctx.settings.may_lead(from);
+                if !ctx.settings.preempt || !better {
+                    return;
+                }
+                if leaving.is_none() {
+                    leader.leave_to(from, true);
+                }
+                leaving != Some(Leaving::Now)
+            }
+        };
+        if self.waits_for_children(out) {
+            return;
+        }
+        self.candidate.forget_bid(out);
+        self.lose(LossCause::HandedOver, out);
+        self.candidate.hand_over(returns);
+        out.send(from, Msg::Handover(Released { holder: self.me, epoch: self.voter.epoch() }));
+        // Time for its write and those of the voters: a bid of this member would only get in the way of the successor's.
+        out.set_timer(ReignTimer::Retry, Span::jittered(ctx.settings.timing.lease));
+    }
+
+    /// The leader has let go in favour of this member.
+    pub(super) fn handover(&mut self, ctx: &Context<'_>, released: Released, out: &mut impl Outbox<Self>) {
+        let idle = self.leader.is_none() && self.candidate.bid().is_none();
+        let free = idle && self.voter.would_grant(self.me, Some(released));
+        if free && self.electable(ctx) && self.voter.is_near(released.epoch) {
+            let epoch = self.next_epoch().max(released.epoch.next());
+            self.open(ctx, epoch, Some(released), out);
+        }
+    }
+
+    /// Under `on_close = "immediate"` a voter whose connection closed may be free: a leader that may have less than a
+    /// majority behind it stops first.
+    pub(super) fn lose_supporter(&mut self, ctx: &Context<'_>, peer: NodeId, out: &mut impl Outbox<Self>) {
+        let frees = ctx.settings.on_close == OnClose::Immediate;
+        let Some(at) = FullPos::of(ctx.view, peer).filter(|_| frees) else { return };
+        self.candidate.lose_supporter(at);
+        let Some(leader) = &mut self.leader else { return };
+        leader.lose_supporter(at);
+        if !is_majority(ctx, leader.supporters()) {
+            self.candidate.forget_bid(out);
+            self.lose(LossCause::SupportersLost, out);
+            self.let_all_go(ctx, out);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What the operator chose for a member.
+
+use std::time::Duration;
+
+use algorithms::{NodeId, Ranks, Wins};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// What the textbook machine inside may know.
+    pub election: algorithms::Settings,
+    /// May a recovered better id take over from a healthy leader?
+    pub preempt: bool,
+    pub preempt_after: Duration,
+    pub timing: Timing,
+    pub on_close: OnClose,
+    /// Vote and never lead.
+    pub witnesses: Vec<NodeId>,
+    /// Neither vote nor lead.
+    pub learners: Vec<NodeId>,
+}
+
+impl Settings {
+    pub fn votes(&self, id: NodeId) -> bool {
+        !self.learners.contains(&id)
+    }
+
+    pub fn may_lead(&self, id: NodeId) -> bool {
+        self.votes(id) && !self.witnesses.contains(&id)
+    }
+}
+
+impl Ranks for Settings {
+    fn wins(&self) -> Wins {
+        self.election.wins
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            election: algorithms::Settings::default(),
+            preempt: true,
+            preempt_after: Duration::from_secs(1),
+            timing: Timing::default(),
+            on_close: OnClose::WaitLease,
+            witnesses: Vec::new(),
+            learners: Vec::new(),
+        }
+    }
+}
+
+/// Who may claim to lead. Each is an [`Authority`](crate::Authority).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Safety {
+    /// The winner of the election: one leader per connected component, as in the papers.
+    Classic,
+    /// The winner of the election, once a majority of the voters has granted it a lease.
+    Quorum,
+}
+
+impl Safety {
+    pub fn name(self) -> &'static str {
+        match self {
+            Safety::Classic => "classic",
+            Safety::Quorum => "quorum",
+        }
+    }
+}
+
+/// What a voter does when the leader's end of their connection is closed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnClose {
+    /// Nothing: the promise runs until its end.
+    #[default]
+    WaitLease,
+    /// The leader's process is gone, so the promise is void, unless a child of that process may still act.
+    Immediate,
+}
+
+impl OnClose {
+    pub fn name(self) -> &'static str {
+        match self {
+            OnClose::WaitLease => "wait-lease",
+            OnClose::Immediate => "immediate",
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Timing {
+    /// How often a monitored member is heard.
+    pub heartbeat: Duration,
+    /// Silence that makes a member suspected.
+    pub suspect_after: Duration,
+    /// The first election after a start waits this long for all members.
+    pub start_grace: Duration,
+    /// How long a voter's promise runs.
+    pub lease: Duration,
+    /// By how much each clock's rate may be wrong, as a fraction.
+    pub max_drift: f64,
+}
+
+impl Timing {
+    /// How long a leader may count on a promise of `lease`, by its own clock: both clocks may err, in opposite
+    /// directions, and what shows the leadership to others needs a moment.
+    pub fn reign(&self) -> Duration {
+        let drift = self.max_drift;
+        self.lease.mul_f64((1.0 - drift) / (1.0 + drift)).saturating_sub(self.lease / 100)
+    }
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Timing {
+            heartbeat: Duration::from_millis(50),
+            suspect_after: Duration::from_millis(250),
+            start_grace: Duration::from_millis(500),
+            lease: Duration::from_millis(500),
+            max_drift: 0.01,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_shorter_than_its_promise_even_if_both_clocks_err_as_far_as_they_may() {
+        for drift in [0.0, 0.01, 0.1] {
+            let timing = Timing { max_drift: drift, ..Timing::default() };
+            // The leader's clock is slow, the voter's is fast.
+            let lease = timing.reign().as_secs_f64() / (1.0 - drift);
+            let promise = timing.lease.as_secs_f64() / (1.0 + drift);
+            assert!(lease < promise, "drift {drift}: {lease} against {promise}");
+        }
+    }
+}
