@@ -1,5 +1,5 @@
 //! The registry of algorithms: every harness (counts, model, faults, live cluster, docs) iterates it, and the one
-//! dispatch from a name to a type is here. Adding an algorithm is one file and one row.
+//! dispatch from a name to a type is here. `docs/adding-an-algorithm.md` lists the steps to a new row.
 
 use crate::election::{
     bully, bully_1982, chang_roberts, dolev_klawe_rodeh, hirschberg_sinclair, hirschberg_sinclair_reply, itai_rodeh,

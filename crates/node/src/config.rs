@@ -1,5 +1,5 @@
 //! The one TOML file that all members share, read and checked as a whole: every problem in it is reported at once,
-//! with its line and what to write instead. `interface.md` is the contract of its keys.
+//! with its line and what to write instead. `config/example.toml` explains every key.
 
 mod check;
 mod problems;

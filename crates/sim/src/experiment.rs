@@ -8,7 +8,7 @@ use algorithms::theory::{Bounds, Case, Expectation};
 use algorithms::{Election, Kind, Message, NodeId, Rounds, Uid, Wins};
 
 use crate::bare::{self, Initiators, Setup, Trail, Verdict};
-use crate::judge;
+use crate::check_run;
 use crate::observe::{Blind, Observer};
 
 /// Above this size the exact expectation of a run is not computed: it takes as long as the run.
@@ -230,7 +230,7 @@ impl Experiment {
             expectation: self.expectation(),
             violations: Vec::new(),
         };
-        report.violations = judge::violations(self, trail, &report);
+        report.violations = check_run::violations(self, trail, &report);
         report
     }
 }

@@ -7,12 +7,12 @@
 
 mod bare;
 mod bench;
+mod check_run;
 mod clock;
 mod draw;
 mod experiment;
 mod export;
 mod faults;
-mod judge;
 mod observe;
 mod order;
 mod plot;
@@ -27,8 +27,8 @@ pub use draw::{MAX_DRAWN_MESSAGES, MAX_DRAWN_NODES, draw};
 pub use experiment::{Experiment, KindCount, Messages, Report, Schedule};
 pub use export::{chrome, shiviz};
 pub use faults::{
-    Announced, FaultKind, FaultOptions, FaultReport, ManyReport, Stats, Subject, Violation, run_faults, run_many,
-    run_subject,
+    Announced, FaultKind, FaultOptions, FaultReport, INVARIANTS, InvariantInfo, ManyReport, Stats, Subject, Violation,
+    run_faults, run_many, run_subject,
 };
 pub use observe::{Blind, Mark, Observer, Passage, ROUND, Recording, RoundSummary, What};
 pub use order::Order;

@@ -185,6 +185,6 @@ fn a_broken_run_shows_its_last_lines_and_the_command_that_repeats_it() {
     let report = &reports[0];
     let text = report.to_string();
     assert!(text.ends_with(&format!("again: ctl sim faults --algorithm {} --seed {}\n", row().name, report.seed)));
-    assert!(text.contains("E8 broken: ") && report.trace.len() == 30, "{text}");
+    assert!(text.contains("E8 broken (After the last fault ") && report.trace.len() == 30, "{text}");
     assert_eq!(text, run_subject::<Toy<RESTLESS>>(row(), report.seed, &FaultOptions::default()).to_string());
 }

@@ -1,14 +1,14 @@
 //! Closed forms: what an election must cost. The only place with formulas; tests, docs, plots and tables read it.
 
-mod hops;
+mod hirschberg_sinclair;
 mod mesh;
-mod phases;
+mod peterson_dolev_klawe_rodeh;
 mod ring;
 mod synchronous;
 
-pub use hops::*;
+pub use hirschberg_sinclair::*;
 pub use mesh::*;
-pub use phases::*;
+pub use peterson_dolev_klawe_rodeh::*;
 pub use ring::*;
 pub use synchronous::*;
 

@@ -3,11 +3,11 @@
 
 mod acts;
 mod invariants;
-mod many;
 mod network;
 mod plan;
 mod process;
 mod report;
+mod run_many;
 mod scene;
 mod subject;
 mod trace;
@@ -19,16 +19,16 @@ use algorithms::catalog::Row;
 use algorithms::{Election, OnClose, Safety, Settings, Timing, Uid, View};
 use member::{ABSTAIN, FORGIVE, Member, MemberVisitor};
 
-pub use invariants::Announced;
-pub use many::{ManyReport, run_many};
+pub use invariants::{Announced, INVARIANTS, InvariantInfo};
 pub use plan::FaultKind;
 pub use report::{FaultReport, Violation};
+pub use run_many::{ManyReport, run_many};
 pub use subject::Subject;
 pub use world::Stats;
 
 use crate::bare;
 use crate::rng::Rng;
-use invariants::Court;
+use invariants::InvariantSet;
 use plan::{Action, Plan};
 use trace::Trace;
 use world::{BACKOFF_MAX, DIAL_TIMEOUT, World};
@@ -97,7 +97,7 @@ fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, tra
     let mut plan = Plan::draw(nodes, settings.timing.max_drift * options.drift, quorum, &mut rng);
     let agreed_at = plan.heal_at + bound(&settings, &plan, nodes).as_nanos() as u64;
     plan.actions.push((agreed_at, Action::Agreed));
-    let court = Court::new(row, &view, &settings, plan.calm());
+    let court = InvariantSet::new(row, &view, &settings, plan.calm());
     let mut world: World<'_, S> = World::new(&view, &settings, &plan, court, trace, rng.fork());
     world.run_until(agreed_at + KEEPS.as_nanos() as u64);
     report::of(row, seed, options, world)

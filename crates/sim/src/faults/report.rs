@@ -25,15 +25,25 @@ pub struct FaultReport {
     pub trace: Vec<String>,
 }
 
+/// A broken invariant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
+    /// Its number, as in "E1".
     pub invariant: &'static str,
+    /// What must hold.
+    pub sentence: &'static str,
+    /// What happened instead.
     pub how: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} broken ({}): {}", self.invariant, self.sentence.trim_end_matches('.'), self.how)
+    }
 }
 
 pub(super) fn of<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, world: World<'_, S>) -> FaultReport {
     let digest = world.digest();
-    let verdicts = world.court.verdicts.into_iter();
     FaultReport {
         algorithm: row.name,
         seed,
@@ -42,7 +52,7 @@ pub(super) fn of<S: Subject>(row: &'static Row, seed: u64, options: &FaultOption
         kinds: world.plan.kinds.clone(),
         stats: world.stats,
         digest,
-        violations: verdicts.map(|(invariant, how)| Violation { invariant, how }).collect(),
+        violations: world.court.violations,
         trace: world.trace.into_lines(),
     }
 }
@@ -78,8 +88,8 @@ impl fmt::Display for FaultReport {
         for line in &self.trace {
             writeln!(f, "  {line}")?;
         }
-        for Violation { invariant, how } in &self.violations {
-            writeln!(f, "{invariant} broken: {how}")?;
+        for violation in &self.violations {
+            writeln!(f, "{violation}")?;
         }
         if self.ok() {
             writeln!(f, "all invariants hold; digest {:016x}", self.digest)

@@ -10,7 +10,7 @@ use member::{Command, Event, NodeSet};
 use crate::bare::queue::{Due, Mix};
 use crate::rng::Rng;
 
-use super::invariants::Court;
+use super::invariants::InvariantSet;
 use super::network::{ConnId, Network, Parcel, Transit};
 use super::plan::{Action, MS, Plan, US};
 use super::process::{Effect, Effects, Process};
@@ -30,7 +30,7 @@ pub(crate) struct World<'a, S: Subject> {
     pub(super) now: u64,
     pub(super) processes: Vec<Process<S>>,
     pub(super) network: Network<S::Message>,
-    pub(super) court: Court,
+    pub(super) court: InvariantSet,
     pub(super) trace: Trace,
     pub(super) stats: Stats,
     pub(super) rng: Rng,
@@ -123,7 +123,7 @@ impl<'a, S: Subject> World<'a, S> {
         view: &'a View,
         settings: &'a Settings,
         plan: &'a Plan,
-        court: Court,
+        court: InvariantSet,
         trace: Trace,
         rng: Rng,
     ) -> Self {
@@ -155,7 +155,7 @@ impl<'a, S: Subject> World<'a, S> {
 
     /// Runs until `end`, or until the first broken invariant.
     pub(crate) fn run_until(&mut self, end: u64) {
-        while self.court.verdicts.is_empty() && self.heap.peek().is_some_and(|due| due.at <= end) {
+        while self.court.violations.is_empty() && self.heap.peek().is_some_and(|due| due.at <= end) {
             let Some(due) = self.heap.pop() else { break };
             self.now = due.at;
             self.stats.events += 1;

@@ -134,8 +134,8 @@ fn document<'a>(report: &'a ManyReport, options: &FaultOptions, first_seed: u64)
 }
 
 fn broken(report: &FaultReport) -> Broken<'_> {
-    let violations = report.violations.iter().map(|violation| format!("{}: {}", violation.invariant, violation.how));
-    Broken { seed: report.seed, violations: violations.collect(), command: report.command(), trace: &report.trace }
+    let violations = report.violations.iter().map(ToString::to_string).collect();
+    Broken { seed: report.seed, violations, command: report.command(), trace: &report.trace }
 }
 
 fn table(reports: &[ManyReport]) -> Table {

@@ -1,20 +1,35 @@
 //! What must hold in a fault run, one file each, over what members announce and who could reach whom at the time.
 
-mod assertion1;
-mod e1;
-mod e11;
-mod e2;
-mod e3;
-mod e4;
-mod e5;
-mod e6;
-mod e7;
-mod e8;
+mod agreement;
+mod catalog;
+mod epoch_never_decreases;
+mod garcia_molina_assertion_1;
+mod healthy_leader_stays;
+mod majority_granted;
+mod no_older_claim;
+mod one_grant_per_epoch;
+mod one_leader_per_epoch;
+mod one_reign_at_a_time;
+mod specified_leader;
 
 use algorithms::catalog::Row;
 use algorithms::{Epoch, NodeId, OnClose, Safety, Settings, StateVector, Uid, View};
 use member::reign::Holder;
 use member::{Cause, NodeSet, Standing};
+
+use super::report::Violation;
+use agreement::Agreement;
+use epoch_never_decreases::EpochNeverDecreases;
+use garcia_molina_assertion_1::GarciaMolinaAssertion1;
+use healthy_leader_stays::HealthyLeaderStays;
+use majority_granted::MajorityGranted;
+use no_older_claim::NoOlderClaim;
+use one_grant_per_epoch::OneGrantPerEpoch;
+use one_leader_per_epoch::OneLeaderPerEpoch;
+use one_reign_at_a_time::OneReignAtATime;
+use specified_leader::SpecifiedLeader;
+
+pub use catalog::{INVARIANTS, InvariantInfo};
 
 /// A member told where it stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +84,13 @@ impl Scene<'_> {
 pub(crate) type Standings<'a> = &'a [Option<Standing>];
 
 pub(crate) trait Invariant {
+    /// The name of its row in [`INVARIANTS`].
     fn name(&self) -> &'static str;
+
+    /// What must hold, in one sentence.
+    fn sentence(&self) -> &'static str {
+        catalog::info(self.name()).sentence
+    }
 
     fn announced(&mut self, _: &Announced, _: &Scene<'_>) -> Result<(), String> {
         Ok(())
@@ -99,44 +120,44 @@ pub(crate) trait Invariant {
 }
 
 /// All invariants of a run, and what they found.
-pub(crate) struct Court {
+pub(crate) struct InvariantSet {
     invariants: Vec<Box<dyn Invariant>>,
-    /// The name of the broken invariant and how.
-    pub(crate) verdicts: Vec<(&'static str, String)>,
+    pub(crate) violations: Vec<Violation>,
     pub(crate) watches_state: bool,
     pub(crate) watches_reigns: bool,
 }
 
-impl Court {
+impl InvariantSet {
     /// `calm`: nothing but deaths happens in this run.
     pub(crate) fn new(row: &Row, view: &View, settings: &Settings, calm: bool) -> Self {
         let classic = settings.safety == Safety::Classic;
         let voters = view.members().iter().filter(|uid| settings.votes(uid.id)).count();
         let mut invariants: Vec<Box<dyn Invariant>> = vec![
-            Box::new(e1::OneLeaderPerEpoch::new(&settings.timing, classic)),
-            Box::new(e2::EpochNeverDecreases::new(view.len())),
-            Box::new(e6::NoOlderClaim::new(view.len())),
-            Box::new(e8::Agreement::default()),
-            Box::new(e11::TheSpecifiedLeader::new(row, view, settings)),
+            Box::new(OneLeaderPerEpoch::new(&settings.timing, classic)),
+            Box::new(EpochNeverDecreases::new(view.len())),
+            Box::new(NoOlderClaim::new(view.len())),
+            Box::new(Agreement::default()),
+            Box::new(SpecifiedLeader::new(row, view, settings)),
         ];
         if !classic {
-            invariants.push(Box::new(e3::OneReignAtATime { voters }));
-            invariants.push(Box::new(e4::OneGrantPerEpoch::default()));
-            invariants.push(Box::new(e5::AMajority::new(settings, voters)));
+            invariants.push(Box::new(OneReignAtATime { voters }));
+            invariants.push(Box::new(OneGrantPerEpoch::default()));
+            invariants.push(Box::new(MajorityGranted::new(settings, voters)));
             if settings.on_close == OnClose::WaitLease {
-                invariants.push(Box::new(e7::HealthyLeadersStay::new(&settings.timing, voters)));
+                invariants.push(Box::new(HealthyLeaderStays::new(&settings.timing, voters)));
             }
         }
         if calm && classic {
-            invariants.push(Box::new(assertion1::Assertion1::default()));
+            invariants.push(Box::new(GarciaMolinaAssertion1::default()));
         }
-        Court { invariants, verdicts: Vec::new(), watches_state: calm && classic, watches_reigns: !classic }
+        InvariantSet { invariants, violations: Vec::new(), watches_state: calm && classic, watches_reigns: !classic }
     }
 
     fn ask(&mut self, question: impl Fn(&mut dyn Invariant) -> Result<(), String>) {
         for invariant in &mut self.invariants {
             if let Err(how) = question(invariant.as_mut()) {
-                self.verdicts.push((invariant.name(), how));
+                let (name, sentence) = (invariant.name(), invariant.sentence());
+                self.violations.push(Violation { invariant: name, sentence, how });
             }
         }
     }
@@ -166,5 +187,26 @@ impl Court {
 
     pub(crate) fn settled(&mut self, standings: Standings<'_>, members: &[Uid]) {
         self.ask(|invariant| invariant.settled(standings, members));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use algorithms::catalog::{DEFAULT, row};
+
+    use super::*;
+
+    #[test]
+    fn every_checker_has_a_row_that_names_a_file_of_this_directory() {
+        let row = row(DEFAULT).expect("the default is in the catalog");
+        let view = View::mesh((1..=3).map(Uid::plain).collect());
+        for safety in [Safety::Classic, Safety::Quorum] {
+            let settings = Settings { safety, ..Settings::default() };
+            for invariant in InvariantSet::new(row, &view, &settings, true).invariants {
+                let info = catalog::info(invariant.name());
+                assert_eq!(invariant.sentence(), info.sentence);
+                assert!(info.checkers.iter().any(|file| file.starts_with("crates/sim/src/faults/invariants/")));
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Many seeds on all cores. Runs share nothing, so the order they end in does not matter.
+//! Runs a range of seeds on all cores. Runs share nothing, so the order they end in does not matter.
 
 use std::ops::Range;
 use std::sync::Mutex;

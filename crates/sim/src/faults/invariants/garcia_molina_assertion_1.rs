@@ -7,12 +7,12 @@ use algorithms::{StateVector, Status, Uid};
 use super::Invariant;
 
 #[derive(Default)]
-pub(crate) struct Assertion1 {
+pub(crate) struct GarciaMolinaAssertion1 {
     /// All members were Normal under one coordinator once.
     begun: bool,
 }
 
-impl Invariant for Assertion1 {
+impl Invariant for GarciaMolinaAssertion1 {
     fn name(&self) -> &'static str {
         "assertion 1"
     }

@@ -6,20 +6,20 @@ use member::Role;
 
 use super::{Invariant, Standings};
 
-pub(crate) struct TheSpecifiedLeader {
-    /// The one of this run, where the election leaves no choice.
+pub(crate) struct SpecifiedLeader {
+    /// The member that must lead at the end of this run, where the election leaves no choice.
     best: Option<Uid>,
 }
 
-impl TheSpecifiedLeader {
+impl SpecifiedLeader {
     pub(crate) fn new(row: &Row, view: &View, settings: &Settings) -> Self {
         let always_best = row.elects == Elects::Best && (settings.preempt || !row.can_wait);
         let able = view.members().iter().copied().filter(|uid| settings.may_lead(uid.id));
-        TheSpecifiedLeader { best: settings.wins.best(able).filter(|_| always_best) }
+        SpecifiedLeader { best: settings.wins.best(able).filter(|_| always_best) }
     }
 }
 
-impl Invariant for TheSpecifiedLeader {
+impl Invariant for SpecifiedLeader {
     fn name(&self) -> &'static str {
         "E11"
     }

@@ -6,19 +6,19 @@ use member::Cause;
 
 use super::{Announced, Invariant, Scene};
 
-pub(crate) struct HealthyLeadersStay {
+pub(crate) struct HealthyLeaderStays {
     /// A link counts once the present lease and the one before were applied for over it.
     healthy_ns: u64,
     voters: usize,
 }
 
-impl HealthyLeadersStay {
+impl HealthyLeaderStays {
     pub(crate) fn new(timing: &Timing, voters: usize) -> Self {
-        HealthyLeadersStay { healthy_ns: (2 * timing.lease).as_nanos() as u64, voters }
+        HealthyLeaderStays { healthy_ns: (2 * timing.lease).as_nanos() as u64, voters }
     }
 }
 
-impl Invariant for HealthyLeadersStay {
+impl Invariant for HealthyLeaderStays {
     fn name(&self) -> &'static str {
         "E7"
     }

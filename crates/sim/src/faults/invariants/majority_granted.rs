@@ -1,4 +1,5 @@
-//! E5: every quorum leader holds grants of a majority of the configured voters, and it and they have the role for it.
+//! E5: every quorum leader holds the grants of a majority of the configured voters. The leader must have a role that
+//! may lead, and each of the grants must come from a member that votes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,19 +8,19 @@ use member::Role;
 
 use super::{Announced, Granted, Invariant, Scene};
 
-pub(crate) struct AMajority {
+pub(crate) struct MajorityGranted {
     settings: Settings,
     voters: usize,
     grants: BTreeMap<(Epoch, NodeId), BTreeSet<usize>>,
 }
 
-impl AMajority {
+impl MajorityGranted {
     pub(crate) fn new(settings: &Settings, voters: usize) -> Self {
-        AMajority { settings: settings.clone(), voters, grants: BTreeMap::new() }
+        MajorityGranted { settings: settings.clone(), voters, grants: BTreeMap::new() }
     }
 }
 
-impl Invariant for AMajority {
+impl Invariant for MajorityGranted {
     fn name(&self) -> &'static str {
         "E5"
     }

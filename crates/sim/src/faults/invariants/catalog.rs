@@ -1,0 +1,147 @@
+//! The catalog of invariants: the number of each, what must hold in one sentence, and the files that check it.
+//!
+//! The sentences are defined here and nowhere else; `docs/invariants.md` repeats them and a test compares the two.
+
+/// A row of the catalog.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InvariantInfo {
+    pub name: &'static str,
+    pub sentence: &'static str,
+    /// Every file that checks it, as a path from the root of the repository.
+    pub checkers: &'static [&'static str],
+}
+
+pub const INVARIANTS: &[InvariantInfo] = &[
+    InvariantInfo {
+        name: "E1",
+        sentence: "At most one member ever announces itself leader of one epoch.",
+        checkers: &[
+            "crates/sim/src/faults/invariants/one_leader_per_epoch.rs",
+            "crates/model/src/members/properties.rs",
+            "crates/model/src/reign/properties.rs",
+            "crates/ctl/tests/quorum/claims.rs",
+            "crates/client/src/history/classic.rs",
+            "crates/client/src/history/quorum.rs",
+        ],
+    },
+    InvariantInfo {
+        name: "E2",
+        sentence: "The epoch of a member never decreases, restarts that kept the state file included.",
+        checkers: &[
+            "crates/sim/src/faults/invariants/epoch_never_decreases.rs",
+            "crates/model/src/members/properties.rs",
+            "crates/model/src/reign/properties.rs",
+            "crates/ctl/tests/quorum/lists.rs",
+        ],
+    },
+    InvariantInfo {
+        name: "E3",
+        sentence: "Under quorum safety the leases of two leaders never overlap, and while a lease runs a majority of the \
+                   voters can grant no other holder anything.",
+        checkers: &[
+            "crates/sim/src/faults/invariants/one_reign_at_a_time.rs",
+            "crates/model/src/reign/properties.rs",
+            "crates/ctl/tests/quorum/claims.rs",
+            "crates/client/src/history/quorum.rs",
+        ],
+    },
+    InvariantInfo {
+        name: "E4",
+        sentence: "A voter grants an epoch to at most one holder for as long as it keeps its disk.",
+        checkers: &[
+            "crates/sim/src/faults/invariants/one_grant_per_epoch.rs",
+            "crates/model/src/reign/properties.rs",
+            "crates/client/src/history/quorum.rs",
+        ],
+    },
+    InvariantInfo {
+        name: "E5",
+        sentence: "Every quorum leader holds the grants of a majority of the configured voters.",
+        checkers: &[
+            "crates/sim/src/faults/invariants/majority_granted.rs",
+            "crates/model/src/reign/properties.rs",
+            "crates/ctl/tests/quorum/roles.rs",
+        ],
+    },
+    InvariantInfo {
+        name: "E6",
+        sentence: "No voter grants an epoch below its own, and no member follows a claim of an epoch below one it has \
+                   followed since its start.",
+        checkers: &[
+            "crates/sim/src/faults/invariants/no_older_claim.rs",
+            "crates/sim/src/faults/invariants/one_grant_per_epoch.rs",
+            "crates/client/src/history/quorum.rs",
+        ],
+    },
+    InvariantInfo {
+        name: "E7",
+        sentence: "A quorum leader with healthy links to a majority of the voters goes on leading, unless it hands over \
+                   or an operator stops it.",
+        checkers: &["crates/sim/src/faults/invariants/healthy_leader_stays.rs", "crates/ctl/tests/quorum.rs"],
+    },
+    InvariantInfo {
+        name: "E8",
+        sentence: "After the last fault is healed all members report one leader and keep it.",
+        checkers: &[
+            "crates/sim/src/faults/invariants/agreement.rs",
+            "crates/model/src/members/properties.rs",
+            "crates/ctl/tests/catalog.rs",
+            "crates/ctl/tests/live.rs",
+        ],
+    },
+    InvariantInfo {
+        name: "E9",
+        sentence: "After a leader fails, all survivors report a new leader within the time that the safety, the failure \
+                   detector and the lease allow for.",
+        checkers: &["crates/ctl/src/commands/bench/failover.rs"],
+    },
+    InvariantInfo {
+        name: "E10",
+        sentence: "A leader without contact to a majority of the voters makes no claim after its lease has ended.",
+        checkers: &["crates/model/src/reign/properties.rs", "crates/ctl/tests/quorum.rs"],
+    },
+    InvariantInfo {
+        name: "E11",
+        sentence: "Once nothing changes any more there is exactly one leader, and it is the member that the algorithm \
+                   specifies.",
+        checkers: &[
+            "crates/sim/src/faults/invariants/specified_leader.rs",
+            "crates/model/src/members/properties.rs",
+            "crates/ctl/tests/catalog.rs",
+            "crates/ctl/tests/live.rs",
+        ],
+    },
+    InvariantInfo {
+        name: "E12",
+        sentence: "A fault-free election costs exactly the messages and rounds that theory says.",
+        checkers: &[
+            "crates/algorithms/tests/elections/audit.rs",
+            "crates/algorithms/tests/elections/counts.rs",
+            "crates/sim/src/check_run.rs",
+        ],
+    },
+    InvariantInfo {
+        name: "assertion 1",
+        sentence: "At every instant two nodes in Reorganization or Normal have the same coordinator, and two nodes in \
+                   Normal have the same task.",
+        checkers: &[
+            "crates/sim/src/faults/invariants/garcia_molina_assertion_1.rs",
+            "crates/model/src/bare/properties.rs",
+        ],
+    },
+    InvariantInfo {
+        name: "assertion 2",
+        sentence: "If no node fails for long enough, one node is Normal with itself as the coordinator and all others are \
+                   Normal with that same coordinator.",
+        checkers: &["crates/sim/src/faults/invariants/agreement.rs", "crates/model/src/bare/properties.rs"],
+    },
+];
+
+/// The row of a checker.
+///
+/// # Panics
+///
+/// If there is no such row: a checker and its row are written together.
+pub(crate) fn info(name: &str) -> &'static InvariantInfo {
+    INVARIANTS.iter().find(|info| info.name == name).expect("every checker has a row in the catalog")
+}
