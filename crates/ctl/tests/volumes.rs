@@ -22,7 +22,7 @@ fn three(safety: &str) -> Plan {
 async fn on_record(live: &Live, counter: u64) {
     for id in [2, 3] {
         let data = live.cluster.data_directory(id);
-        let seen = || record(&data)?.seen.get(&NodeId(1)).filter(|run| run.counter == counter).map(|_| ());
+        let seen = || record(&data)?.file.volume.seen.get(&NodeId(1)).filter(|run| run.counter == counter).map(|_| ());
         until(&format!("member {id} remembers run {counter} of member 1"), seen).await;
     }
 }
@@ -33,7 +33,7 @@ async fn a_copy_is_refused_once_the_original_has_gone_on_and_an_emptied_director
         let mut live = Live::start(&three(safety));
         let (config, original) = (live.cluster.config(), live.cluster.data_directory(1));
         live.agreement(ALL).await;
-        until("a past", || record(&original).filter(|record| !record.seen.is_empty())).await;
+        until("a past", || record(&original).filter(|record| !record.file.volume.seen.is_empty())).await;
         live.kill(1).await;
         let backup = live.scratch.path().join("backup");
         copy(&original, &backup);
