@@ -1,9 +1,9 @@
 //! What a member must not forget: one file of sections, replaced as a whole or not at all.
 //!
 //! In the data directory, `lock` keeps a second process out and `state` holds the sections of everything in this
-//! process: all of them are in every write, so none is ever older than another. Those that this version does not know
-//! are kept as they are. A file that cannot be trusted is an error with a remedy; it is never overwritten, because a
-//! member that forgot its epoch could repeat it.
+//! process. Every write has all of them, so no crash leaves some old and some new; those that this version does not
+//! know are kept as they are. A file that cannot be trusted is an error with a remedy; it is never overwritten, because
+//! a member that forgot its epoch could repeat it.
 
 mod frame;
 mod sections;
@@ -50,8 +50,8 @@ pub enum StorageError {
     )]
     Newer { path: PathBuf, version: u16 },
     #[error(
-        "the {section} section of the state file {} was written by a newer version (section version {version}, this one \
-         reads up to {known}): start that version; or, to go back, {}", path.display(), move_away(path, "newer")
+        "the {section} section of the state file {} was written by a newer version (section version {version}, this \
+         one reads up to {known}): start that version; or, to go back, {}", path.display(), move_away(path, "newer")
     )]
     NewerSection { path: PathBuf, section: &'static str, version: u16, known: u16 },
 }
