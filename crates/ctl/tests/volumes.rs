@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use algorithms::{NodeId, catalog};
 use ctl::cluster::{Plan, free_ports_elsewhere};
+use node::storage::{InstanceId, RecordKind, StateFile, Store};
 use support::{Live, stderr};
 use volume::{copy, record, run, until};
 
@@ -22,7 +23,7 @@ fn three(safety: &str) -> Plan {
 async fn on_record(live: &Live, counter: u64) {
     for id in [2, 3] {
         let data = live.cluster.data_directory(id);
-        let seen = || record(&data)?.seen.get(&NodeId(1)).filter(|run| run.counter == counter).map(|_| ());
+        let seen = || record(&data)?.file.volume.seen.get(&NodeId(1)).filter(|run| run.counter == counter).map(|_| ());
         until(&format!("member {id} remembers run {counter} of member 1"), seen).await;
     }
 }
@@ -33,7 +34,7 @@ async fn a_copy_is_refused_once_the_original_has_gone_on_and_an_emptied_director
         let mut live = Live::start(&three(safety));
         let (config, original) = (live.cluster.config(), live.cluster.data_directory(1));
         live.agreement(ALL).await;
-        until("a past", || record(&original).filter(|record| !record.seen.is_empty())).await;
+        until("a past", || record(&original).filter(|record| !record.file.volume.seen.is_empty())).await;
         live.kill(1).await;
         let backup = live.scratch.path().join("backup");
         copy(&original, &backup);
@@ -153,4 +154,24 @@ async fn honest_restarts_are_never_refused_whenever_the_process_was_killed() {
         }
         live.cluster.stop().await;
     }
+}
+
+#[tokio::test]
+async fn sections_of_the_state_file_that_a_member_does_not_know_outlive_its_run() {
+    let mut live = Live::start(&three("quorum"));
+    live.agreement(ALL).await;
+    live.kill(1).await;
+    let data = live.cluster.data_directory(1);
+    let (store, file) = Store::open(&data).unwrap();
+    let mut file = file.unwrap();
+    file.put_record(InstanceId(300), RecordKind::Algorithm, b"of a later version".to_vec());
+    store.write(&file).unwrap();
+    drop(store);
+    live.cluster.start(1).unwrap();
+    live.agreement(ALL).await;
+    on_record(&live, 2).await;
+    let after = record(&data).unwrap();
+    assert_eq!(after.member.incarnation.counter, 2, "the file was written since");
+    let kept = |file: &StateFile| file.record(InstanceId(300), RecordKind::Algorithm).cloned();
+    assert_eq!(kept(&after.file), kept(&file));
 }

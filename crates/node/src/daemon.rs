@@ -32,7 +32,7 @@ use crate::hooks::Hooks;
 use crate::host::{self, Instance, Setup};
 use crate::ledger::Ledger;
 use crate::notify::Notify;
-use crate::storage::{StateRecord, Store};
+use crate::records::Stored;
 use crate::votes;
 
 /// How long a leaving leader waits for its successor.
@@ -47,8 +47,8 @@ const DUPLICATE: Duration = Duration::from_secs(3);
 pub async fn run(config: Config, id: NodeId, data_dir: &std::path::Path, start: votes::Start) -> anyhow::Result<()> {
     let address = config.listen_address(id).ok_or_else(|| anyhow!("no listen address"))?;
     let secret = config.secret_file.as_deref().map(Secret::from_file).transpose()?;
-    let (store, stored) = Store::open(data_dir)?;
-    if stored.as_ref().is_some_and(|stored| stored.refused) {
+    let (store, stored) = Stored::open(data_dir)?;
+    if stored.as_ref().is_some_and(|stored| stored.file.volume.refused) {
         bail!("this volume was refused before, as rolled back or copied. {}", volume::remedy(&store.path()));
     }
     let stored = votes::go_on(&config, id, stored, start)?;
@@ -80,7 +80,7 @@ struct Home {
 enum Ended {
     Left,
     /// The others have seen a later run, and this one had nothing to lose: begin above it.
-    Outdone(Box<(Disk, StateRecord)>),
+    Outdone(Box<(Disk, Stored)>),
 }
 
 struct Daemon {
@@ -99,7 +99,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    async fn start(home: &Home, disk: Disk, stored: Option<StateRecord>) -> anyhow::Result<Self> {
+    async fn start(home: &Home, disk: Disk, stored: Option<Stored>) -> anyhow::Result<Self> {
         let (config, id) = (home.config.clone(), home.id);
         let me = config.start_as(id)?.uid();
         let mut seed = [0; 8];
@@ -108,7 +108,7 @@ impl Daemon {
             me,
             view: config.view(),
             settings: config.settings.clone(),
-            stored: stored.as_ref().map(|record| record.member),
+            stored: stored.as_ref().map(|stored| stored.member),
             seed: u64::from_le_bytes(seed),
         };
         let mut instance = host::start(config.row, setup);

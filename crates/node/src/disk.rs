@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::storage::{StateRecord, Store};
+use crate::records::Stored;
+use crate::storage::Store;
 
 /// How many writes the median is over.
 const TIMES: usize = 64;
@@ -27,7 +28,7 @@ pub(crate) struct Written {
 
 #[derive(Debug)]
 pub(crate) struct Disk {
-    jobs: mpsc::Sender<(Ticket, StateRecord)>,
+    jobs: mpsc::Sender<(Ticket, Stored)>,
     done: UnboundedReceiver<Written>,
     next: u64,
     /// The state file.
@@ -53,11 +54,11 @@ impl Disk {
         &self.path
     }
 
-    pub(crate) fn write(&mut self, record: StateRecord) -> Ticket {
+    pub(crate) fn write(&mut self, stored: Stored) -> Ticket {
         let ticket = Ticket(self.next);
         self.next += 1;
         // The thread ends only with this struct; were it gone, the answer would never come and nothing be acknowledged.
-        let _ = self.jobs.send((ticket, record));
+        let _ = self.jobs.send((ticket, stored));
         ticket
     }
 
@@ -81,10 +82,10 @@ impl Disk {
     }
 }
 
-fn write_all(store: &Store, queue: &mpsc::Receiver<(Ticket, StateRecord)>, answers: &UnboundedSender<Written>) {
-    for (ticket, record) in queue {
+fn write_all(store: &Store, queue: &mpsc::Receiver<(Ticket, Stored)>, answers: &UnboundedSender<Written>) {
+    for (ticket, stored) in queue {
         let begun = Instant::now();
-        let result = store.write(&record);
+        let result = stored.write(store);
         if answers.send(Written { ticket, result, took: begun.elapsed() }).is_err() {
             return;
         }

@@ -1,6 +1,6 @@
 //! The daemon: one process per machine.
 //!
-//! - [`config`]: what it is told. [`storage`]: what it remembers.
+//! - [`config`]: what it is told. [`storage`]: what it remembers. [`records`]: the member's part of that.
 //! - [`daemon`]: the event loop, the only task; it owns all machines and all sockets.
 //! - [`host`]: drives one member as bytes and timers. [`disk`]: the thread that waits for fsync.
 //! - [`chaos`]: faults on purpose, if the config allows them.
@@ -20,5 +20,6 @@ mod host;
 pub mod ledger;
 pub mod log;
 mod notify;
+pub mod records;
 pub mod storage;
 pub mod votes;

@@ -1,9 +1,14 @@
-//! What a member must not forget: one record in one file, replaced as a whole or not at all.
+//! What a member must not forget: one file of sections, replaced as a whole or not at all.
 //!
-//! In the data directory, `lock` keeps a second process out and `state` holds the record. A record that cannot be
-//! trusted is an error with a remedy; it is never overwritten, because a member that forgot its epoch could repeat it.
+//! In the data directory, `lock` keeps a second process out and `state` holds the sections of everything in this
+//! process. Every write has all of them, so no crash leaves some old and some new; those that this version does not
+//! know are kept as they are. A file that cannot be trusted is an error with a remedy; it is never overwritten, because
+//! a member that forgot its epoch could repeat it.
 
-mod record;
+mod frame;
+mod sections;
+mod state;
+mod v1;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,8 +17,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
 
-pub use record::{Damage, StateRecord};
-use record::{FILE_BYTES_MAX, Unreadable, VERSION};
+pub use frame::Damage;
+use frame::FILE_BYTES_MAX;
+pub use sections::{InstanceId, Section, Sections};
+use state::{FORMAT, Unreadable};
+pub use state::{RecordKind, StateFile, VolumeRecord};
+pub use v1::{RecordV1, VoteV1};
 
 /// The data directory of one member, held exclusively while this lives.
 #[derive(Debug)]
@@ -36,10 +45,15 @@ pub enum StorageError {
     #[error("the state file {} is damaged: {damage}; {}", path.display(), move_away(path, "damaged"))]
     Damaged { path: PathBuf, damage: Damage },
     #[error(
-        "the state file {} was written by a newer version (format {version}, this one reads up to {VERSION}): \
+        "the state file {} was written by a newer version (format {version}, this one reads up to {FORMAT}): \
          start that version; or, to go back, {}", path.display(), move_away(path, "newer")
     )]
     Newer { path: PathBuf, version: u16 },
+    #[error(
+        "the {section} section of the state file {} was written by a newer version (section version {version}, this \
+         one reads up to {known}): start that version; or, to go back, {}", path.display(), move_away(path, "newer")
+    )]
+    NewerSection { path: PathBuf, section: &'static str, version: u16, known: u16 },
 }
 
 fn by(pid: Option<u32>) -> String {
@@ -55,30 +69,27 @@ fn move_away(path: &Path, suffix: &str) -> String {
 }
 
 impl Store {
-    /// Makes the directory if need be, locks it and reads the record; `None` if this member has none yet.
-    pub fn open(dir: impl AsRef<Path>) -> Result<(Store, Option<StateRecord>), StorageError> {
+    /// Makes the directory if need be, locks it and reads the state; `None` if this member has none yet.
+    pub fn open(dir: impl AsRef<Path>) -> Result<(Store, Option<StateFile>), StorageError> {
         let dir = dir.as_ref();
         fs::create_dir_all(dir).map_err(failed("create the data directory", dir))?;
         let lock = lock(dir)?;
         let store = Store { dir: dir.to_path_buf(), _lock: lock };
-        let record = read(&store.path())?;
-        // What a crash between write and rename left behind. The record in `state` is the one that counts.
+        let file = read(&store.path())?;
+        // What a crash between write and rename left behind. `state` is the one that counts.
         let temporary = store.temporary();
         match fs::remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(failed("remove the unfinished", &temporary)(error))
             }
-            _ => Ok((store, record)),
+            _ => Ok((store, file)),
         }
     }
 
-    /// Replaces the record. When this returns `Ok` the new one survives a power cut; after an error, or a crash at any
-    /// point, the file holds the old record or the new one, whole. Blocks for the disk.
-    pub fn write(&self, record: &StateRecord) -> io::Result<()> {
-        let Some(bytes) = record::encode(record) else {
-            let message = format!("{} peers were seen; a record holds 256", record.seen.len());
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        };
+    /// Replaces all sections together, in the newest format. When this returns `Ok` they survive a power cut; after an
+    /// error, or a crash at any point, the file holds the old state or the new one, whole. Blocks for the disk.
+    pub fn write(&self, file: &StateFile) -> io::Result<()> {
+        let bytes = file.encode().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let temporary = self.temporary();
         let mut file = File::create(&temporary)?;
         file.write_all(&bytes)?;
@@ -120,17 +131,28 @@ fn lock(dir: &Path) -> Result<File, StorageError> {
     Ok(file)
 }
 
-fn read(path: &Path) -> Result<Option<StateRecord>, StorageError> {
-    let mut bytes = Vec::new();
+fn read(path: &Path) -> Result<Option<StateFile>, StorageError> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(failed("open the state file", path))?,
     };
-    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(failed("read the state file", path))?;
-    record::decode(&bytes).map(Some).map_err(|unreadable| match unreadable {
-        Unreadable::Damaged(damage) => StorageError::Damaged { path: path.to_path_buf(), damage },
-        Unreadable::Newer { version } => StorageError::Newer { path: path.to_path_buf(), version },
-    })
+    let found = file.metadata().map_err(failed("read the state file", path))?.len();
+    if found > FILE_BYTES_MAX as u64 {
+        return Err(StorageError::Damaged { path: path.to_path_buf(), damage: Damage::Length { found } });
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX as u64).read_to_end(&mut bytes).map_err(failed("read the state file", path))?;
+    StateFile::decode(&bytes).map(Some).map_err(|unreadable| unusable(path.to_path_buf(), unreadable))
+}
+
+fn unusable(path: PathBuf, unreadable: Unreadable) -> StorageError {
+    match unreadable {
+        Unreadable::Damaged(damage) => StorageError::Damaged { path, damage },
+        Unreadable::NewerFormat { format: version } => StorageError::Newer { path, version },
+        Unreadable::NewerSection { name: section, version, known } => {
+            StorageError::NewerSection { path, section, version, known }
+        }
+    }
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StorageError {

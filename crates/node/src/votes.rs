@@ -1,12 +1,15 @@
 //! May this process go on with the votes that are on its disk?
 
+use std::collections::BTreeMap;
+
 use algorithms::{Epoch, NodeId, Safety};
 use member::Record;
 use member::reign::Vote;
 use thiserror::Error;
 
 use crate::config::Config;
-use crate::storage::StateRecord;
+use crate::records::Stored;
+use crate::storage::{StateFile, VolumeRecord};
 
 /// What the operator said about the disk.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,15 +47,16 @@ pub enum Mismatch {
 pub(crate) fn go_on(
     config: &Config,
     id: NodeId,
-    stored: Option<StateRecord>,
+    stored: Option<Stored>,
     start: Start,
-) -> Result<Option<StateRecord>, Mismatch> {
-    if let Some(stored) = stored.as_ref().filter(|stored| stored.id != id) {
-        return Err(Mismatch::Owner { owner: stored.id, id });
+) -> Result<Option<Stored>, Mismatch> {
+    let volume = stored.as_ref().map(|stored| &stored.file.volume);
+    if let Some(volume) = volume.filter(|volume| volume.id != id) {
+        return Err(Mismatch::Owner { owner: volume.id, id });
     }
     let safety = config.settings.safety;
-    if let Some(stored) = stored.as_ref().filter(|stored| stored.safety != safety) {
-        return Err(Mismatch::Safety { recorded: stored.safety.name(), configured: safety.name() });
+    if let Some(volume) = volume.filter(|volume| volume.safety != safety) {
+        return Err(Mismatch::Safety { recorded: volume.safety.name(), configured: safety.name() });
     }
     if safety == Safety::Classic {
         return Ok(stored);
@@ -61,14 +65,19 @@ pub(crate) fn go_on(
     if start.bootstrap {
         return if votes { Err(Mismatch::Bootstrap) } else { Ok(Some(new_cluster(config, id, stored))) };
     }
-    let changed = stored.as_ref().is_some_and(|stored| stored.members != config.votes_digest());
+    let changed = volume.is_some_and(|volume| volume.members != config.votes_digest());
     if changed && !start.accept_members { Err(Mismatch::Members) } else { Ok(stored) }
 }
 
 /// The operator's word that nothing was ever granted stands for asking all the others.
-fn new_cluster(config: &Config, id: NodeId, stored: Option<StateRecord>) -> StateRecord {
+fn new_cluster(config: &Config, id: NodeId, stored: Option<Stored>) -> Stored {
     let vote = Vote { epoch: Epoch(0), holder: None, longest_lease: config.settings.timing.lease };
-    let (member, seen) = stored.map_or_else(Default::default, |stored| (stored.member, stored.seen));
-    let member = Record { vote: Some(vote), ..member };
-    StateRecord { id, refused: false, members: config.votes_digest(), safety: Safety::Quorum, member, seen }
+    let (members, seen) = (config.votes_digest(), BTreeMap::new());
+    let mut stored = stored.unwrap_or_else(|| Stored {
+        file: StateFile::new(VolumeRecord { id, refused: false, members, safety: Safety::Quorum, seen }),
+        member: Record::default(),
+    });
+    stored.file.volume.members = members;
+    stored.member.vote = Some(vote);
+    stored
 }

@@ -9,17 +9,17 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use ctl::cluster::{Cluster, Scratch};
-use node::storage::{StateRecord, Store};
+use node::records::Stored;
 use tokio::process::Command;
 
 use super::support::{PATIENCE, node_binary};
 
 /// What is on the disk of a member, running or not. Read from a copy: the directory itself is locked while it runs, and
 /// a record is replaced as a whole.
-pub(crate) fn record(data: &Path) -> Option<StateRecord> {
+pub(crate) fn record(data: &Path) -> Option<Stored> {
     let copy = Scratch::new("record").unwrap();
     fs::copy(data.join("state"), copy.path().join("state")).ok()?;
-    Store::open(copy.path()).unwrap_or_else(|error| panic!("{error}")).1
+    Stored::open(copy.path()).unwrap_or_else(|error| panic!("{error}")).1
 }
 
 /// Copies the record, as a backup would.

@@ -16,7 +16,8 @@ use crate::clock::since_boot;
 use crate::config::Config;
 use crate::disk::{Disk, Ticket, Written};
 use crate::host::{Instance, World};
-use crate::storage::StateRecord;
+use crate::records::Stored;
+use crate::storage::{StateFile, VolumeRecord};
 
 /// A peer's new run is written down this much later, unless something else is written before: by then whatever its
 /// return set off is over, and no grant waits behind this write.
@@ -26,14 +27,11 @@ const COUNTER_MAX: u64 = 1 << 40;
 
 pub(super) struct Volume {
     disk: Disk,
-    id: NodeId,
-    /// What votes on disk are given under.
-    members: u64,
-    safety: Safety,
+    /// Everything on the disk but the member's newest record: whatever is written, all of it is written with it.
+    file: StateFile,
     /// The member's newest record, written or about to be.
     latest: Record,
-    seen: BTreeMap<NodeId, Incarnation>,
-    /// When `seen` is to be written, since boot.
+    /// When what was seen of the peers is to be written, since boot.
     remember_at: Option<Duration>,
     /// Writes under way for the member, and whether it waits for them.
     writes: BTreeMap<Ticket, (Record, bool)>,
@@ -47,19 +45,27 @@ impl Volume {
         disk: Disk,
         config: &Config,
         id: NodeId,
-        stored: Option<StateRecord>,
+        stored: Option<Stored>,
         instance: &mut dyn Instance,
     ) -> anyhow::Result<Self> {
-        let mut seen = stored.map(|record| record.seen).unwrap_or_default();
-        let met_nobody = seen.is_empty();
-        seen.retain(|&peer, _| config.peer(peer).is_some());
+        // This run writes with this config, whatever the last one wrote with.
+        let (members, safety) = (config.votes_digest(), config.settings.safety);
+        let now = VolumeRecord { id, refused: false, members, safety, seen: BTreeMap::new() };
+        let mut file = match stored {
+            Some(Stored { mut file, .. }) => {
+                file.volume = VolumeRecord { seen: file.volume.seen, ..now };
+                file
+            }
+            None => StateFile::new(now),
+        };
+        let met_nobody = file.volume.seen.is_empty();
+        file.volume.seen.retain(|&peer, _| config.peer(peer).is_some());
         let mut first = FirstWrite(None);
         instance.carry_out(since_boot(), &mut first);
         let latest = first.0.ok_or_else(|| anyhow!("a member begins with its record"))?;
-        let (members, safety) = (config.votes_digest(), config.settings.safety);
         let (remember_at, writes) = (None, BTreeMap::new());
-        let mut volume = Volume { disk, id, members, safety, latest, seen, remember_at, writes, met_nobody };
-        let first = volume.record();
+        let mut volume = Volume { disk, file, latest, remember_at, writes, met_nobody };
+        let first = volume.stored();
         volume.write_now(first).await?;
         instance.written(latest, true);
         Ok(volume)
@@ -74,8 +80,8 @@ impl Volume {
     /// A peer is connected. What is new about it is written in the background.
     pub(super) fn met(&mut self, peer: NodeId, run: Incarnation) {
         // The first one makes a past of an empty disk.
-        let patience = if self.seen.is_empty() { Duration::ZERO } else { REMEMBER_AFTER };
-        if self.seen.insert(peer, run) != Some(run) {
+        let patience = if self.file.volume.seen.is_empty() { Duration::ZERO } else { REMEMBER_AFTER };
+        if self.file.volume.seen.insert(peer, run) != Some(run) {
             self.remember_at.get_or_insert_with(|| since_boot() + patience);
         }
     }
@@ -110,46 +116,48 @@ impl Volume {
         let entry = |(peer, run): (&NodeId, &Incarnation)| {
             (peer.0, transport::Incarnation { counter: run.counter, nonce: run.nonce })
         };
-        self.seen.iter().map(entry).collect()
+        self.file.volume.seen.iter().map(entry).collect()
     }
 
     /// A member with an empty disk begins to count anew, and cannot know how far it had come. It has no promise to
     /// forget, so it may go on above what the others have seen.
     fn has_no_past(&self) -> bool {
-        match self.safety {
+        match self.file.volume.safety {
             Safety::Quorum => self.latest.vote.is_none(),
             Safety::Classic => self.met_nobody,
         }
     }
 
     /// What the next run begins with, so that it is later than the one with this counter.
-    pub(super) fn above(self, counter: u64) -> (Disk, StateRecord) {
+    pub(super) fn above(self, counter: u64) -> (Disk, Stored) {
         let incarnation =
             Incarnation { counter: counter.max(self.latest.incarnation.counter), ..self.latest.incarnation };
         let member = Record { incarnation, ..self.latest };
-        // Still without a peer, if it was: a third one may have seen a later run.
-        let seen = if self.met_nobody { BTreeMap::new() } else { self.seen.clone() };
-        let record = StateRecord { member, seen, ..self.record() };
-        (self.disk, record)
+        let mut file = self.file;
+        if self.met_nobody {
+            // Still without a peer: a third one may have seen a later run.
+            file.volume.seen.clear();
+        }
+        (self.disk, Stored { file, member })
     }
 
     fn write_latest(&mut self) -> Ticket {
         self.remember_at = None;
-        self.disk.write(self.record())
+        self.disk.write(self.stored())
     }
 
-    fn record(&self) -> StateRecord {
-        let Volume { id, members, safety, latest: member, .. } = *self;
-        StateRecord { id, refused: false, members, safety, member, seen: self.seen.clone() }
+    fn stored(&self) -> Stored {
+        Stored { file: self.file.clone(), member: self.latest }
     }
 
     /// Marks it, so that no later run of it is let in for being later than what the others have seen.
     pub(super) async fn refuse(&mut self) -> anyhow::Result<()> {
-        self.write_now(StateRecord { refused: true, ..self.record() }).await
+        self.file.volume.refused = true;
+        self.write_now(self.stored()).await
     }
 
-    async fn write_now(&mut self, record: StateRecord) -> anyhow::Result<()> {
-        let ticket = self.disk.write(record);
+    async fn write_now(&mut self, stored: Stored) -> anyhow::Result<()> {
+        let ticket = self.disk.write(stored);
         loop {
             let written = self.disk.written().await;
             written.result.with_context(|| cannot_write(self.disk.path()))?;

@@ -1,0 +1,299 @@
+//! What the sections of a state file mean to this version of the program, and which of them it merely keeps.
+
+use std::collections::BTreeMap;
+
+use algorithms::{Incarnation, NodeId, Safety};
+
+use super::frame::{self, Damage, Fields, SEEN_MAX, Unwritable, put_incarnation};
+use super::sections::{InstanceId, Section, Sections};
+use super::v1::{self, RecordV1};
+
+/// The format this code writes, and the newest it reads.
+pub(super) const FORMAT: u16 = 2;
+
+const VOLUME: u16 = 1;
+const VOLUME_VERSION: u16 = 1;
+
+/// Everything the process keeps over restarts. It is written as a whole: what belongs together is never half on disk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StateFile {
+    pub volume: VolumeRecord,
+    /// Set when the file was of format 1. The volume's part of it is in `volume`; its reader converts the member's
+    /// part into records and clears this. Until then the state cannot be written: that would forget promises.
+    pub legacy: Option<RecordV1>,
+    /// All but the volume's own, those that this code does not know among them.
+    sections: Sections,
+}
+
+/// Whose state this is and under what it was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VolumeRecord {
+    /// Whose it is.
+    pub id: NodeId,
+    /// A peer has seen a later run: whatever is written here, promises are missing.
+    pub refused: bool,
+    /// Stands for the cluster's member list and leases; see [`crate::config::Config::votes_digest`].
+    pub members: u64,
+    /// Epochs of one kind mean nothing to the other.
+    pub safety: Safety,
+    /// The latest run of every peer this member was ever connected to: an earlier one has forgotten its promises.
+    pub seen: BTreeMap<NodeId, Incarnation>,
+}
+
+/// Records whose content belongs to others than the storage: it keeps their bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum RecordKind {
+    /// What the member around the algorithm must not forget.
+    Member = 2,
+    /// What decides who may claim to lead.
+    Authority = 3,
+    /// What the algorithm itself keeps.
+    Algorithm = 4,
+}
+
+impl RecordKind {
+    pub const ALL: [RecordKind; 3] = [RecordKind::Member, RecordKind::Authority, RecordKind::Algorithm];
+
+    /// The version of its layout that this code writes, and the newest it reads. Whoever changes the layout raises it.
+    pub fn version(self) -> u16 {
+        match self {
+            RecordKind::Member | RecordKind::Authority | RecordKind::Algorithm => 1,
+        }
+    }
+
+    fn number(self) -> u16 {
+        self as u16
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            RecordKind::Member => "member",
+            RecordKind::Authority => "authority",
+            RecordKind::Algorithm => "algorithm",
+        }
+    }
+}
+
+/// Why a state could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unreadable {
+    Damaged(Damage),
+    NewerFormat { format: u16 },
+    NewerSection { name: &'static str, version: u16, known: u16 },
+}
+
+impl StateFile {
+    /// A state without records.
+    pub fn new(volume: VolumeRecord) -> Self {
+        StateFile { volume, legacy: None, sections: Sections::default() }
+    }
+
+    /// A record as it was put. The version of one of the election is between 1 and [`RecordKind::version`]; whoever
+    /// asks for another instance's checks that itself, because this code may not know the instance.
+    pub fn record(&self, instance: InstanceId, kind: RecordKind) -> Option<&Section> {
+        self.sections.get(instance, kind.number())
+    }
+
+    /// Replaces a record by one of the version that this code writes.
+    pub fn put_record(&mut self, instance: InstanceId, kind: RecordKind, bytes: Vec<u8>) {
+        self.sections.put(instance, kind.number(), Section { version: kind.version(), bytes });
+    }
+
+    /// All sections but the volume's own.
+    pub fn sections(&self) -> &Sections {
+        &self.sections
+    }
+
+    pub(super) fn encode(&self) -> Result<Vec<u8>, Unwritable> {
+        if self.legacy.is_some() {
+            return Err(Unwritable::Legacy);
+        }
+        let mut sections = self.sections.clone();
+        let volume = Section { version: VOLUME_VERSION, bytes: self.volume.encode()? };
+        sections.put(InstanceId::ELECTION, VOLUME, volume);
+        frame::seal(FORMAT, &sections.encode()?)
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+        let nonsense = Unreadable::Damaged(Damage::Content);
+        let (format, content) = frame::open(bytes).map_err(Unreadable::Damaged)?;
+        match format {
+            0 => Err(nonsense),
+            1 => v1::decode(content).map(StateFile::from).ok_or(nonsense),
+            FORMAT => StateFile::from_sections(Sections::decode(content).ok_or(nonsense)?),
+            _ => Err(Unreadable::NewerFormat { format }),
+        }
+    }
+
+    fn from_sections(mut sections: Sections) -> Result<Self, Unreadable> {
+        let nonsense = Unreadable::Damaged(Damage::Content);
+        let volume = sections.remove(InstanceId::ELECTION, VOLUME).ok_or(nonsense)?;
+        check_version("volume", volume.version, VOLUME_VERSION)?;
+        for kind in RecordKind::ALL {
+            if let Some(section) = sections.get(InstanceId::ELECTION, kind.number()) {
+                check_version(kind.name(), section.version, kind.version())?;
+            }
+        }
+        let volume = VolumeRecord::decode(&volume.bytes).ok_or(nonsense)?;
+        Ok(StateFile { volume, legacy: None, sections })
+    }
+}
+
+fn check_version(name: &'static str, version: u16, known: u16) -> Result<(), Unreadable> {
+    match version {
+        0 => Err(Unreadable::Damaged(Damage::Content)),
+        _ if version > known => Err(Unreadable::NewerSection { name, version, known }),
+        _ => Ok(()),
+    }
+}
+
+impl From<RecordV1> for StateFile {
+    fn from(record: RecordV1) -> Self {
+        let RecordV1 { id, refused, members, safety, .. } = record;
+        let volume = VolumeRecord { id, refused, members, safety, seen: record.seen.clone() };
+        StateFile { legacy: Some(record), ..StateFile::new(volume) }
+    }
+}
+
+/// `id u32 | refused u8 | members u64 | safety u8 | number of peers u16 | each: id u32, counter u64, nonce u64`
+impl VolumeRecord {
+    fn encode(&self) -> Result<Vec<u8>, Unwritable> {
+        if self.seen.len() > SEEN_MAX {
+            return Err(Unwritable::Peers(self.seen.len()));
+        }
+        let mut bytes = Vec::with_capacity(16 + 20 * self.seen.len());
+        bytes.extend(self.id.0.to_le_bytes());
+        bytes.push(u8::from(self.refused));
+        bytes.extend(self.members.to_le_bytes());
+        bytes.push(u8::from(self.safety == Safety::Quorum));
+        bytes.extend((self.seen.len() as u16).to_le_bytes());
+        for (peer, &incarnation) in &self.seen {
+            bytes.extend(peer.0.to_le_bytes());
+            put_incarnation(&mut bytes, incarnation);
+        }
+        Ok(bytes)
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut fields = Fields(bytes);
+        let volume = VolumeRecord {
+            id: NodeId(fields.u32()?),
+            refused: fields.bool()?,
+            members: fields.u64()?,
+            safety: fields.safety()?,
+            seen: fields.seen()?,
+        };
+        fields.0.is_empty().then_some(volume)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::v1::tests as first;
+
+    const CONTENT: Unreadable = Unreadable::Damaged(Damage::Content);
+
+    fn volume() -> VolumeRecord {
+        let seen = BTreeMap::from([
+            (NodeId(2), Incarnation { counter: 9, nonce: 0xabcd }),
+            (NodeId(5), Incarnation { counter: 3, nonce: 0x0123_4567_89ab_cdef }),
+        ]);
+        VolumeRecord { id: NodeId(4), refused: true, members: 0xfeed, safety: Safety::Quorum, seen }
+    }
+
+    fn section(version: u16, bytes: &[u8]) -> Section {
+        Section { version, bytes: bytes.to_vec() }
+    }
+
+    /// Every kind of record, a kind of the election that nobody knows yet, and another instance.
+    fn full() -> StateFile {
+        let mut file = StateFile::new(volume());
+        file.put_record(InstanceId::ELECTION, RecordKind::Member, b"member".to_vec());
+        file.put_record(InstanceId::ELECTION, RecordKind::Authority, b"authority".to_vec());
+        file.put_record(InstanceId::ELECTION, RecordKind::Algorithm, Vec::new());
+        file.sections.put(InstanceId::ELECTION, 99, section(7, b"unknown"));
+        file.sections.put(InstanceId(256), 1, section(3, b"another's"));
+        file
+    }
+
+    /// A whole file of these sections.
+    fn sealed(sections: &[(u16, u16, Section)]) -> Vec<u8> {
+        let mut all = Sections::default();
+        for (instance, kind, section) in sections {
+            all.put(InstanceId(*instance), *kind, section.clone());
+        }
+        frame::seal(FORMAT, &all.encode().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_state_comes_back_as_it_was_written() {
+        let everybody =
+            |peers| (0..peers).map(|id| (NodeId(id), Incarnation { counter: 1, nonce: u64::from(id) })).collect();
+        let least = VolumeRecord { id: NodeId(0), refused: false, members: 0, safety: Safety::Classic, ..volume() };
+        let least = StateFile::new(VolumeRecord { seen: BTreeMap::new(), ..least });
+        let many = StateFile { volume: VolumeRecord { seen: everybody(256), ..volume() }, ..full() };
+        for file in [least, full(), many] {
+            assert_eq!(StateFile::decode(&file.encode().unwrap()), Ok(file));
+        }
+        let too_many = StateFile::new(VolumeRecord { seen: everybody(257), ..volume() });
+        assert_eq!(too_many.encode(), Err(Unwritable::Peers(257)));
+    }
+
+    #[test]
+    fn the_layout_of_format_2_does_not_change() {
+        let stored = frame::from_hex(include_str!("state-v2.hex"));
+        assert_eq!(StateFile::decode(&stored), Ok(full()));
+        assert_eq!(full().encode(), Ok(stored));
+    }
+
+    #[test]
+    fn a_file_of_format_1_gives_its_volume_and_is_not_written_before_its_member_is_converted() {
+        let mut file = StateFile::decode(&first::stored()).unwrap();
+        assert_eq!(file.volume, volume());
+        assert_eq!(file.legacy, Some(first::full()));
+        assert_eq!(file.sections().iter().count(), 0);
+        assert_eq!(file.encode(), Err(Unwritable::Legacy));
+        file.legacy = None;
+        assert_eq!(StateFile::decode(&file.encode().unwrap()), Ok(StateFile::new(volume())));
+    }
+
+    #[test]
+    fn without_a_sound_volume_section_there_is_no_state() {
+        let good = volume().encode().unwrap();
+        assert_eq!(StateFile::decode(&sealed(&[(0, 1, section(1, &good))])), Ok(StateFile::new(volume())));
+        assert_eq!(StateFile::decode(&sealed(&[])), Err(CONTENT), "no section at all");
+        assert_eq!(StateFile::decode(&sealed(&[(1, 1, section(1, &good))])), Err(CONTENT), "another instance's");
+        assert_eq!(StateFile::decode(&sealed(&[(0, 1, section(0, &good))])), Err(CONTENT), "there is no version 0");
+        for length in 0..good.len() {
+            let cut = sealed(&[(0, 1, section(1, &good[..length]))]);
+            assert_eq!(StateFile::decode(&cut), Err(CONTENT), "cut to {length}");
+        }
+        let longer = [good.as_slice(), &[0]].concat();
+        assert_eq!(StateFile::decode(&sealed(&[(0, 1, section(1, &longer))])), Err(CONTENT), "one byte more");
+    }
+
+    #[test]
+    fn a_newer_section_is_refused_where_this_code_knows_it_and_kept_where_it_does_not() {
+        let volume = section(1, &volume().encode().unwrap());
+        for (kind, name) in [(1, "volume"), (2, "member"), (3, "authority"), (4, "algorithm")] {
+            let mut sections = vec![(0, 1, volume.clone())];
+            sections.push((0, kind, section(2, b"newer")));
+            let newer = Unreadable::NewerSection { name, version: 2, known: 1 };
+            assert_eq!(StateFile::decode(&sealed(&sections)), Err(newer));
+        }
+        for (instance, kind) in [(0, 5), (1, 2), (256, 1)] {
+            let bytes = sealed(&[(0, 1, volume.clone()), (instance, kind, section(2, b"newer"))]);
+            let file = StateFile::decode(&bytes).unwrap();
+            assert_eq!(file.encode(), Ok(bytes), "section {kind} of instance {instance}");
+        }
+    }
+
+    #[test]
+    fn formats_that_this_code_does_not_know_are_told_apart() {
+        let newer = frame::seal(9, b"new").unwrap();
+        assert_eq!(StateFile::decode(&newer), Err(Unreadable::NewerFormat { format: 9 }));
+        assert_eq!(StateFile::decode(&frame::seal(0, b"").unwrap()), Err(CONTENT));
+        assert_eq!(StateFile::decode(&frame::seal(1, b"old").unwrap()), Err(CONTENT));
+    }
+}
