@@ -16,7 +16,7 @@ pub use classic::{Classic, ClassicRecord};
 pub use quorum::{Quorum, QuorumRecord};
 
 use crate::attempts::{Attempt, Attempts};
-use crate::reign::Holder;
+use crate::reign::{Holder, Reign, Vote};
 use crate::settings::Settings;
 use crate::types::{Cause, Claim, Context, Incarnation, LeaseTimer, News};
 
@@ -25,6 +25,7 @@ use crate::types::{Cause, Claim, Context, Incarnation, LeaseTimer, News};
 pub trait Authority:
     Protocol<Link = NodeId, Command = AuthorityCommand, Event = AuthorityEvent, Settings = Settings>
 {
+    const GUARANTEE: Guarantee;
     /// Is every member connected to every other, whatever links the algorithm uses?
     const LINKS_ALL: bool;
     /// Is the winner of an election only a proposal? Then no election is held while a member leads, and a winner that
@@ -96,10 +97,31 @@ pub trait Authority:
         leads || second_hand || ring_without_leader
     }
 
+    /// The quorum machine behind it, for checkers to look at.
+    fn reign(&self) -> Option<&Reign> {
+        None
+    }
+
+    /// The vote in a record, for checkers to look at.
+    fn vote(_: &Self::Durable) -> Option<Vote> {
+        None
+    }
+
     /// How long a winner may need to come to lead, beyond the election itself.
     fn patience(_: &Settings) -> Duration {
         Duration::ZERO
     }
+}
+
+/// What an authority guarantees.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Guarantee {
+    /// One leader per connected component.
+    Component,
+    /// Leaders hold leases, and two leases never overlap.
+    Lease,
+    /// Besides, a majority of the voters granted each lease, and can grant no other while it runs.
+    Majority,
 }
 
 /// What a member tells its authority.

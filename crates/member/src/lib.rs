@@ -27,7 +27,8 @@ mod types;
 
 pub use attempts::{Attempt, Attempts, Reservation};
 pub use authority::{
-    Authority, AuthorityCommand, AuthorityEvent, Classic, ClassicRecord, ElectionKind, Quorum, QuorumRecord, Reach,
+    Authority, AuthorityCommand, AuthorityEvent, Classic, ClassicRecord, ElectionKind, Guarantee, Quorum, QuorumRecord,
+    Reach,
 };
 pub use candidacy::{ABSTAIN, FORGIVE};
 pub use live::{MemberVisitor, dispatch};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use algorithms::catalog::{self, Row, Visitor};
+use algorithms::drive::Counts;
 use algorithms::theory::{Bounds, Case, Expectation};
 use algorithms::{Election, Kind, Message, NodeId, Rounds, Uid, Wins};
 
@@ -95,9 +96,9 @@ pub struct KindCount {
 }
 
 impl Messages {
-    fn new(kinds: &[Kind], counts: &[u64]) -> Self {
+    fn new(kinds: &'static [Kind], counts: Counts) -> Self {
         let mut messages = Messages::default();
-        for (kind, &count) in kinds.iter().zip(counts) {
+        for (kind, count) in counts.by_kind(kinds) {
             messages.by_kind.push(KindCount { name: kind.name, count, announcement: kind.announcement });
             messages.total += count;
             *(if kind.announcement { &mut messages.announcement } else { &mut messages.election }) += count;
@@ -208,7 +209,7 @@ impl Experiment {
         })
     }
 
-    fn report(&self, trail: &Trail, kinds: &[Kind]) -> Report {
+    fn report(&self, trail: &Trail, kinds: &'static [Kind]) -> Report {
         let nodes = self.ids.len();
         let winners: Vec<usize> = (0..nodes).filter(|&at| trail.verdicts[at] == Verdict::Won).take(2).collect();
         let mut report = Report {
@@ -219,7 +220,7 @@ impl Experiment {
             initiators: self.initiators.count(nodes),
             leader: if let [only] = winners[..] { Some(self.ids[only]) } else { None },
             decided: trail.verdicts.iter().filter(|v| !v.undecided() && **v != Verdict::Dead).count(),
-            messages: Messages::new(kinds, &trail.counts),
+            messages: Messages::new(kinds, trail.counts),
             rounds: (self.schedule == Schedule::Sync).then_some(trail.rounds),
             steps: trail.steps,
             wall: trail.wall,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use algorithms::catalog::{self, Row};
-use algorithms::{Ctx, Epoch, Input, Kind, Message, NodeId, Outbox, Protocol, Span, Uid};
-use member::{Cause, Command, Event, Role, Standing};
+use algorithms::{Epoch, Input, Kind, Message, NodeId, Outbox, Protocol, Span, Uid};
+use member::{Cause, Command, Context, Event, Role, Settings, Standing};
 use serde::{Deserialize, Serialize};
 use sim::{FaultOptions, FaultReport, Subject, run_faults, run_many, run_subject};
 
@@ -71,8 +71,9 @@ impl<const BUG: u8> Protocol for Toy<BUG> {
     type Command = Command;
     type Event = Event;
     type Durable = Epoch;
+    type Settings = Settings;
 
-    fn start(ctx: &Ctx<'_>, stored: Option<Epoch>, out: &mut impl Outbox<Self>) -> Self {
+    fn start(ctx: &Context<'_>, stored: Option<Epoch>, out: &mut impl Outbox<Self>) -> Self {
         let stored = stored.filter(|_| BUG != FORGETS).unwrap_or_default();
         let toy = Toy { epoch: stored.next(), up: vec![ctx.me], ticks: 0, announced: None };
         out.persist(toy.epoch);
@@ -82,7 +83,7 @@ impl<const BUG: u8> Protocol for Toy<BUG> {
         toy
     }
 
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+    fn step(&mut self, ctx: &Context<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
         match input {
             Input::Message { message: Hello(epoch), .. } if epoch > self.epoch => {
                 self.epoch = epoch;
@@ -114,7 +115,7 @@ impl<const BUG: u8> Protocol for Toy<BUG> {
 }
 
 impl<const BUG: u8> Toy<BUG> {
-    fn tell(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+    fn tell(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         let all = self.up.iter().copied();
         let mut leader = if BUG == WORST { all.min() } else { all.max() }.expect("oneself at least");
         if BUG == SECOND_LEADER && ctx.view.members()[0] == ctx.me {

@@ -4,8 +4,8 @@
 
 use std::env;
 
-use algorithms::Safety;
 use algorithms::catalog::{self, Row};
+use member::Safety;
 use sim::{FaultOptions, run_many};
 
 /// Runs a row and panics with the story of the first broken seed.

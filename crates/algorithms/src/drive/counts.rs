@@ -15,8 +15,9 @@ impl Counts {
         self.0[message.kind()] += 1;
     }
 
-    pub fn of<M: Message>(&self) -> impl Iterator<Item = (Kind, u64)> {
-        M::KINDS.iter().copied().zip(self.0)
+    /// `kinds`: [`Message::KINDS`] of the messages that were counted.
+    pub fn by_kind(self, kinds: &'static [Kind]) -> impl Iterator<Item = (Kind, u64)> {
+        kinds.iter().copied().zip(self.0)
     }
 
     pub fn total(&self) -> u64 {

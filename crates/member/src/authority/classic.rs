@@ -10,7 +10,7 @@
 use algorithms::{Epoch, Input, NodeId, Outbox, Protocol, Topology};
 use serde::{Deserialize, Serialize};
 
-use super::{Authority, AuthorityCommand, AuthorityEvent, ElectionKind, Reach};
+use super::{Authority, AuthorityCommand, AuthorityEvent, ElectionKind, Guarantee, Reach};
 use crate::attempts::{Attempt, Attempts, Reservation};
 use crate::settings::Settings;
 use crate::types::{Cause, Claim, Context, Incarnation, News};
@@ -89,6 +89,7 @@ impl Protocol for Classic {
 }
 
 impl Authority for Classic {
+    const GUARANTEE: Guarantee = Guarantee::Component;
     const LINKS_ALL: bool = false;
     const ELECTION_PROPOSES: bool = false;
 

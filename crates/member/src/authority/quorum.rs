@@ -10,7 +10,7 @@ use algorithms::drive::{Effect, Effects};
 use algorithms::{Epoch, Input, NodeId, Outbox, Protocol};
 use serde::{Deserialize, Serialize};
 
-use super::{Authority, AuthorityCommand, AuthorityEvent, Reach};
+use super::{Authority, AuthorityCommand, AuthorityEvent, Guarantee, Reach};
 use crate::attempts::{Attempts, Reservation};
 use crate::reign::{Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Vote, VoterRecord};
 use crate::settings::Settings;
@@ -81,6 +81,7 @@ impl Protocol for Quorum {
 }
 
 impl Authority for Quorum {
+    const GUARANTEE: Guarantee = Guarantee::Majority;
     const LINKS_ALL: bool = true;
     const ELECTION_PROPOSES: bool = true;
 
@@ -122,6 +123,14 @@ impl Authority for Quorum {
         near && self.attempts.plausible(news.next_attempt_min.0)
     }
 
+    fn reign(&self) -> Option<&Reign> {
+        Some(&self.reign)
+    }
+
+    fn vote(record: &QuorumRecord) -> Option<Vote> {
+        record.vote
+    }
+
     /// A winner may have to wait for the last lease to end.
     fn patience(settings: &Settings) -> Duration {
         2 * settings.timing.lease
@@ -129,10 +138,6 @@ impl Authority for Quorum {
 }
 
 impl Quorum {
-    pub fn reign(&self) -> &Reign {
-        &self.reign
-    }
-
     fn leads(&self, ctx: &Context<'_>) -> bool {
         self.leader.is_some_and(|claim| claim.uid == ctx.me)
     }

@@ -4,12 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::hint::black_box;
 
-use algorithms::{Campaign, Ctx, Election, Input, Message, Uid};
+use algorithms::drive::Counts;
+use algorithms::{Campaign, Ctx, Election, Input, Uid};
 
 use super::queue::{Delays, Fifo, Flight, Queue};
 use super::timers::Timers;
 use super::wire::{Net, Wire};
-use super::{MAX_KINDS, Setup, Trail, Verdict};
+use super::{Setup, Trail, Verdict};
 use crate::clock::Stopwatch;
 use crate::observe::{Blind, Observer, ROUND};
 use crate::rng::{Rng, word_at};
@@ -48,13 +49,12 @@ where
     Q: Queue<P::Link, P::Message, O::Tag>,
 {
     pub(crate) fn new(setup: &'a Setup, queue: Q, observer: O) -> Self {
-        assert!(P::Message::KINDS.len() <= MAX_KINDS, "more kinds of messages than counters");
         let nodes = setup.view.len();
         let mut net = Net {
             queue,
             timers: Timers::new(),
             stored: Vec::new(),
-            counts: [0; MAX_KINDS],
+            counts: Counts::default(),
             verdicts: vec![Verdict::Undecided; nodes],
             undecided: nodes,
             observer,

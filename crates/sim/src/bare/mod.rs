@@ -10,7 +10,8 @@ mod timers;
 mod wire;
 
 use algorithms::catalog::Row;
-use algorithms::{NodeId, Outcome, Settings, Timing, Uid, View, Wins};
+use algorithms::drive::Counts;
+use algorithms::{NodeId, Outcome, Settings, Uid, View, Wins};
 use std::time::Duration;
 
 pub(crate) use engine::{Engine, first_message, run_random, run_sync};
@@ -73,7 +74,7 @@ impl Initiators {
 #[derive(Debug)]
 pub(crate) struct Trail {
     pub verdicts: Vec<Verdict>,
-    /// Sends per kind, at the index of the kind.
+    /// Sends per kind.
     pub counts: Counts,
     /// The round of the last delivery; meaningful under the synchronous schedule.
     pub rounds: u64,
@@ -87,10 +88,6 @@ pub(crate) struct Trail {
     /// The step limit ended it.
     pub gave_up: bool,
 }
-
-/// Room for the kinds of any message type; a fixed array keeps the counter in the outbox's hands.
-pub(crate) const MAX_KINDS: usize = 16;
-pub(crate) type Counts = [u64; MAX_KINDS];
 
 /// Where a node stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -123,16 +120,7 @@ impl Verdict {
 /// Messages take at most one round, so T = 3 rounds is more than a call and its reply; T' is the row's multiple.
 pub(crate) fn settings(row: &Row, wins: Wins) -> Settings {
     let answer_timeout = 3 * ROUND_TIME;
-    let timing = Timing {
-        heartbeat: 4 * ROUND_TIME,
-        suspect_after: 20 * ROUND_TIME,
-        answer_timeout,
-        coordinator_timeout: answer_timeout * row.coordinator_factor.max(2),
-        start_grace: 4 * ROUND_TIME,
-        lease: 40 * ROUND_TIME,
-        ..Timing::default()
-    };
-    Settings { wins, timing, ..Settings::default() }
+    Settings { wins, answer_timeout, coordinator_timeout: answer_timeout * row.coordinator_factor.max(2) }
 }
 
 pub(crate) fn view(row: &Row, ids: Vec<Uid>) -> View {

@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use algorithms::drive::Counts;
 use algorithms::{Ctx, Message, Next, Rounds};
 
-use super::{Counts, MAX_KINDS, Setup, Trail, Verdict};
+use super::{Setup, Trail, Verdict};
 use crate::clock::Stopwatch;
 use crate::observe::{Observer, ROUND};
 use crate::rng::Rng;
@@ -56,7 +57,6 @@ pub(crate) fn run_rounds<R: Rounds, O: Observer>(setup: &Setup, observer: O) -> 
 
 impl<'a, R: Rounds, O: Observer> Ring<'a, R, O> {
     fn new(setup: &'a Setup, observer: O) -> Self {
-        assert!(R::Message::KINDS.len() <= MAX_KINDS, "more kinds of messages than counters");
         let nodes = setup.view.len();
         let mut rng = Rng::new(setup.seed);
         let machines = (0..nodes)
@@ -70,7 +70,7 @@ impl<'a, R: Rounds, O: Observer> Ring<'a, R, O> {
             machines,
             verdicts: vec![Verdict::Undecided; nodes],
             undecided: nodes,
-            counts: [0; MAX_KINDS],
+            counts: Counts::default(),
             sent: Vec::new(),
             alarms: BinaryHeap::new(),
             wish: vec![u64::MAX; nodes],
@@ -143,9 +143,8 @@ impl<'a, R: Rounds, O: Observer> Ring<'a, R, O> {
         self.inbox.clear();
         let to = view.clockwise(me);
         for message in self.outbox.drain(..) {
-            let kind = message.kind();
-            self.counts[kind] += 1;
-            let tag = self.observer.sent(round * ROUND, me, to, R::Message::KINDS[kind], &message);
+            self.counts.add(&message);
+            let tag = self.observer.sent(round * ROUND, me, to, R::Message::KINDS[message.kind()], &message);
             self.sent.push((to as u32, message, tag));
         }
         self.plan(me, round, next);

@@ -1,10 +1,11 @@
 //! The outbox of a bare run: every effect goes straight to where it belongs.
 
+use algorithms::drive::Counts;
 use algorithms::{Election, Link, Message, Outbox, Outcome, Span, View};
 
+use super::Verdict;
 use super::queue::{Flight, Queue};
 use super::timers::Timers;
-use super::{Counts, Verdict};
 use crate::observe::Observer;
 
 /// Everything a step may write to, for all nodes.
@@ -39,9 +40,8 @@ where
     #[inline]
     fn send(&mut self, to: P::Link, message: P::Message) {
         let (to, link) = to.far_end(self.me, self.view).expect("machines send on links of the view");
-        let kind = message.kind();
-        self.net.counts[kind] += 1;
-        let tag = self.net.observer.sent(self.net.now, self.me, to, P::Message::KINDS[kind], &message);
+        self.net.counts.add(&message);
+        let tag = self.net.observer.sent(self.net.now, self.me, to, P::Message::KINDS[message.kind()], &message);
         self.net.queue.push(self.net.now, Flight { to: to as u32, link, message, tag });
     }
 

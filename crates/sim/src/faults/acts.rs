@@ -1,12 +1,12 @@
 //! What happens to processes and connections: faults, dials, closes.
 
+use algorithms::drive::Driver;
 use algorithms::{Ctx, Input};
-use member::Command;
 use member::reign::Reign;
+use member::{Command, FullPos};
 
 use super::network::{ConnId, Parcel, Transit};
 use super::plan::{Action, MS, US};
-use super::process::Effects;
 use super::subject::Subject;
 use super::world::{BACKOFF_MAX, BACKOFF_MIN, DIAL_TIMEOUT, What, World};
 
@@ -41,6 +41,8 @@ impl<S: Subject> World<'_, S> {
             Action::Elect(node) => self.command(node, Command::Elect),
             Action::StepDown(node) => self.command(node, Command::StepDown),
             Action::Transfer(from, to) => self.command(from, Command::Transfer(self.id(to))),
+            Action::Attach(node) => self.attach(node),
+            Action::Detach(node) => self.detach(node),
             Action::Wipe(node) => self.wipe(node),
             Action::Heal => self.heal(),
             Action::Agreed => self.judge_agreement(),
@@ -74,7 +76,7 @@ impl<S: Subject> World<'_, S> {
     }
 
     fn start(&mut self, node: usize) {
-        if self.processes[node].machine.is_some() {
+        if self.processes[node].driver.is_some() {
             return;
         }
         self.stats.starts += 1;
@@ -82,21 +84,21 @@ impl<S: Subject> World<'_, S> {
         let (view, settings) = (self.view, self.settings);
         let ctx = Ctx { me: view.members()[node], view, settings, dice: self.rng.word() };
         let process = &mut self.processes[node];
-        process.boot += 1;
-        let stored = process.disk.record.clone();
-        process.machine = Some(S::start(&ctx, stored, &mut Effects(&mut process.effects, &mut process.timers)));
+        process.start += 1;
+        process.driver = Some(Driver::start(&ctx, process.disk.record.clone()));
         self.after_step(node);
     }
 
     /// The process is gone; the kernel closes its connections.
     pub(super) fn kill(&mut self, node: usize) {
-        if self.processes[node].machine.is_none() {
+        if self.processes[node].driver.is_none() {
             return;
         }
         self.stats.kills += 1;
         self.trace.line(self.now, self.view, node, || "is killed".into());
         let writes = self.processes[node].disk.writes.len();
         let survive = self.rng.index(writes + 1);
+        self.orphan_child(node);
         self.processes[node].die(survive);
         self.dirty = true;
         for peer in (0..self.processes.len()).filter(|&peer| peer != node) {
@@ -112,11 +114,11 @@ impl<S: Subject> World<'_, S> {
         let voters = (0..self.processes.len()).filter(|&voter| self.votes(voter));
         let known = |at: usize| self.processes[at].disk.record.as_ref().and_then(S::vote).is_some();
         let minority = (voters.clone().count() - 1) / 2;
-        let wiped = voters.clone().filter(|&voter| voter == node || self.wiped.contains(voter)).count();
+        let wiped = voters.clone().filter(|&voter| voter == node || self.wiped.contains(FullPos(voter))).count();
         if wiped > minority || !voters.into_iter().all(|voter| voter == node || known(voter)) {
             return;
         }
-        self.wiped.insert(node);
+        self.wiped.insert(FullPos(node));
         self.kill(node);
         self.processes[node].disk.record = None;
         self.court.wiped(node);
@@ -141,16 +143,16 @@ impl<S: Subject> World<'_, S> {
             Transit::Fin => {
                 self.network.close(to, from);
                 self.dirty = true;
-                if let Some(holder) = self.processes[to].lives[from].take() {
-                    self.input(to, Input::Command(Command::Closed(holder.id, holder.life)));
+                if let Some(holder) = self.processes[to].dials.holders[from].take() {
+                    self.input(to, Input::Command(Command::Closed(holder.id, holder.incarnation)));
                 }
                 self.input(to, Input::PeerDown(peer));
             }
         }
     }
 
-    pub(super) fn up(&mut self, node: usize, boot: u32, peer: usize, conn: ConnId) {
-        if self.processes[node].boot != boot || self.processes[node].machine.is_none() {
+    pub(super) fn up(&mut self, node: usize, start: u32, peer: usize, conn: ConnId) {
+        if self.processes[node].start != start || self.processes[node].driver.is_none() {
             // It died between the handshake and the news of it.
             return self.post(Parcel { conn, from: node, to: peer, what: Transit::Fin });
         }
@@ -161,56 +163,56 @@ impl<S: Subject> World<'_, S> {
         }
         // Killed by the step before, it has closed this end again.
         if self.network.end(node, peer) == Some(conn) {
-            self.processes[node].failed[peer] = 0;
+            self.processes[node].dials.failed[peer] = 0;
             self.input(node, Input::PeerUp(id));
         }
     }
 
     /// Dials everybody the machine wants and has no connection to.
     pub(super) fn plan_dials(&mut self, node: usize) {
-        let Some(machine) = &self.processes[node].machine else { return };
+        let Some(machine) = self.processes[node].machine() else { return };
         let wanted = machine.links(self.view);
-        self.processes[node].wanted = wanted;
-        for peer in wanted.iter().filter(|&peer| peer != node && peer < self.view.len()) {
-            if self.network.end(node, peer).is_none() && !self.processes[node].dialling[peer] {
-                self.processes[node].dialling[peer] = true;
-                let failed = self.processes[node].failed[peer];
+        self.processes[node].dials.wanted = wanted;
+        for peer in wanted.iter().map(|at| at.0).filter(|&peer| peer != node && peer < self.view.len()) {
+            if self.network.end(node, peer).is_none() && !self.processes[node].dials.under_way[peer] {
+                self.processes[node].dials.under_way[peer] = true;
+                let failed = self.processes[node].dials.failed[peer];
                 let pause = if failed == 0 { MS } else { (BACKOFF_MIN << (failed - 1).min(10)).min(BACKOFF_MAX) };
-                let (at, boot) = (self.now + self.rng.between(pause / 2, pause), self.processes[node].boot);
-                self.schedule(at, What::Dial { node, boot, peer });
+                let (at, start) = (self.now + self.rng.between(pause / 2, pause), self.processes[node].start);
+                self.schedule(at, What::Dial { node, start, peer });
             }
         }
     }
 
     pub(super) fn dial(&mut self, node: usize, peer: usize) {
-        self.processes[node].dialling[peer] = false;
-        if self.network.end(node, peer).is_some() || !self.processes[node].wanted.contains(peer) {
+        self.processes[node].dials.under_way[peer] = false;
+        if self.network.end(node, peer).is_some() || !self.processes[node].dials.wanted.contains(FullPos(peer)) {
             return;
         }
-        let boot = self.processes[node].boot;
+        let start = self.processes[node].start;
         if self.network.connecting(self.now, node, peer) {
-            self.processes[node].dialling[peer] = true;
-            return self.schedule(self.now + 5 * MS, What::Dial { node, boot, peer });
+            self.processes[node].dials.under_way[peer] = true;
+            return self.schedule(self.now + 5 * MS, What::Dial { node, start, peer });
         }
         let cut = self.network.is_cut(node, peer) || self.network.is_cut(peer, node);
         let hangs = cut || self.processes[peer].paused;
-        if hangs || self.processes[peer].machine.is_none() {
-            self.processes[node].dialling[peer] = true;
+        if hangs || self.processes[peer].driver.is_none() {
+            self.processes[node].dials.under_way[peer] = true;
             let after = if hangs { DIAL_TIMEOUT } else { self.rng.between(100 * US, 400 * US) };
-            return self.schedule(self.now + after, What::Unreachable { node, boot, peer });
+            return self.schedule(self.now + after, What::Unreachable { node, start, peer });
         }
         let (conn, here, there) = self.network.connect(self.now, node, peer, &mut self.rng);
-        let life = |at: usize| self.processes[at].machine.as_ref().and_then(S::reign).map(Reign::holder);
-        let (mine, theirs) = (life(node), life(peer));
-        self.schedule(here, What::Up { node, boot, peer, conn, life: theirs });
-        let peer_boot = self.processes[peer].boot;
-        self.schedule(there, What::Up { node: peer, boot: peer_boot, peer: node, conn, life: mine });
+        let holder = |at: usize| self.processes[at].machine().and_then(S::reign).map(Reign::holder);
+        let (mine, theirs) = (holder(node), holder(peer));
+        self.schedule(here, What::Up { node, start, peer, conn, holder: theirs });
+        let peer_start = self.processes[peer].start;
+        self.schedule(there, What::Up { node: peer, start: peer_start, peer: node, conn, holder: mine });
     }
 
     pub(super) fn unreachable(&mut self, node: usize, peer: usize) {
         let process = &mut self.processes[node];
-        process.dialling[peer] = false;
-        process.failed[peer] += 1;
+        process.dials.under_way[peer] = false;
+        process.dials.failed[peer] += 1;
         if self.network.end(node, peer).is_none() {
             let id = self.id(peer);
             self.input(node, Input::PeerDown(id));

@@ -2,6 +2,7 @@
 //! clocks drift, all from one seed. First faults, then everything is healed and progress is required.
 
 mod acts;
+mod children;
 mod invariants;
 mod network;
 mod plan;
@@ -16,8 +17,8 @@ mod world;
 use std::time::Duration;
 
 use algorithms::catalog::Row;
-use algorithms::{Election, OnClose, Safety, Settings, Timing, Uid, View};
-use member::{ABSTAIN, FORGIVE, Member, MemberVisitor};
+use algorithms::{Election, Uid, View};
+use member::{ABSTAIN, Authority, FORGIVE, Guarantee, Member, MemberVisitor, OnClose, Safety, Settings, Timing};
 
 pub use invariants::{Announced, INVARIANTS, InvariantInfo};
 pub use plan::FaultKind;
@@ -56,7 +57,7 @@ impl Default for FaultOptions {
 
 /// One run of a row's member from a seed.
 pub fn run_faults(row: &'static Row, seed: u64, options: &FaultOptions) -> FaultReport {
-    member::dispatch(row, Run { seed, options })
+    member::dispatch(row, options.safety, Run { seed, options })
 }
 
 struct Run<'a> {
@@ -67,8 +68,8 @@ struct Run<'a> {
 impl MemberVisitor for Run<'_> {
     type Output = FaultReport;
 
-    fn visit<E: Election>(self, row: &'static Row) -> FaultReport {
-        run_subject::<Member<E>>(row, self.seed, self.options)
+    fn visit<E: Election, A: Authority>(self, row: &'static Row) -> FaultReport {
+        run_subject::<Member<E, A>>(row, self.seed, self.options)
     }
 }
 
@@ -85,7 +86,7 @@ pub fn run_subject<S: Subject>(row: &'static Row, seed: u64, options: &FaultOpti
 fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, trace: Trace) -> FaultReport {
     let mut rng = Rng::new(seed);
     let mut settings = settings(row, options);
-    let quorum = options.safety == Safety::Quorum;
+    let quorum = S::GUARANTEE == Guarantee::Majority;
     if quorum && rng.chance(30) {
         settings.on_close = OnClose::Immediate;
     }
@@ -95,24 +96,19 @@ fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, tra
         roles(&mut settings, &view, &mut rng);
     }
     let mut plan = Plan::draw(nodes, settings.timing.max_drift * options.drift, quorum, &mut rng);
-    let agreed_at = plan.heal_at + bound(&settings, &plan, nodes).as_nanos() as u64;
+    let agreed_at = plan.heal_at + bound(S::GUARANTEE, &settings, &plan, nodes).as_nanos() as u64;
     plan.actions.push((agreed_at, Action::Agreed));
-    let court = InvariantSet::new(row, &view, &settings, plan.calm());
+    let court = InvariantSet::of::<S>(row, &view, &settings, plan.calm());
     let mut world: World<'_, S> = World::new(&view, &settings, &plan, court, trace, rng.fork());
     world.run_until(agreed_at + KEEPS.as_nanos() as u64);
     report::of(row, seed, options, world)
 }
 
 fn settings(row: &Row, options: &FaultOptions) -> Settings {
-    let timing = Timing::default();
-    let coordinator_timeout = timing.answer_timeout * row.coordinator_factor;
-    Settings {
-        wins: row.wins,
-        safety: options.safety,
-        preempt: options.preempt,
-        timing: Timing { coordinator_timeout, ..timing },
-        ..Settings::default()
-    }
+    let election = algorithms::Settings { wins: row.wins, ..algorithms::Settings::default() };
+    let coordinator_timeout = election.answer_timeout * row.coordinator_factor;
+    let election = algorithms::Settings { coordinator_timeout, ..election };
+    Settings { election, preempt: options.preempt, timing: Timing::default(), ..Settings::default() }
 }
 
 /// Shuffled ids, with priorities now and then, unless the row cannot count with them.
@@ -126,7 +122,7 @@ fn view(row: &Row, settings: &Settings, nodes: usize, rng: &mut Rng) -> View {
         }
     }
     let ranked = bare::view(row, ranked);
-    if (row.check)(&ranked, settings.wins).is_ok() { ranked } else { bare::view(row, ids) }
+    if (row.check)(&ranked, settings.election.wins).is_ok() { ranked } else { bare::view(row, ids) }
 }
 
 /// Some members never lead, and some have no vote; at least one may lead.
@@ -141,16 +137,16 @@ fn roles(settings: &mut Settings, view: &View, rng: &mut Rng) {
 }
 
 /// By when everybody must agree again, from the heal on.
-fn bound(settings: &Settings, plan: &Plan, nodes: usize) -> Duration {
-    let timing = &settings.timing;
+fn bound(guarantee: Guarantee, settings: &Settings, plan: &Plan, nodes: usize) -> Duration {
+    let (timing, election) = (&settings.timing, &settings.election);
     let hops = Duration::from_millis(5) * nodes as u32;
-    let watchdog = timing.answer_timeout + timing.coordinator_timeout + timing.suspect_after + hops;
+    let watchdog = election.answer_timeout + election.coordinator_timeout + timing.suspect_after + hops;
     let dials = Duration::from_nanos(BACKOFF_MAX + DIAL_TIMEOUT);
     // Every span may be drawn half as long again.
     let elections = timing.lease + timing.start_grace + 4 * watchdog + settings.preempt_after;
     // If everybody stepped down, nobody stands for the first while, and all but one for a second one.
     let abstains = if plan.kinds.contains(&FaultKind::Operator) { 2 * ABSTAIN } else { Duration::ZERO };
     // A voter settles; a winner that could not reign is left out for a while.
-    let reign = if settings.safety == Safety::Quorum { 4 * timing.lease + FORGIVE } else { Duration::ZERO };
+    let reign = if guarantee == Guarantee::Component { Duration::ZERO } else { 4 * timing.lease + FORGIVE };
     reign + dials + elections * 3 / 2 + timing.suspect_after * 2 + abstains
 }

@@ -27,10 +27,12 @@ pub enum FaultKind {
     Drift,
     /// Restarts without its disk; under quorum only.
     Wipe,
+    /// A child process acts on a member's leadership.
+    Children,
 }
 
 impl FaultKind {
-    pub const ALL: [FaultKind; 13] = [
+    pub const ALL: [FaultKind; 14] = [
         FaultKind::Kill,
         FaultKind::KillMidStep,
         FaultKind::Restart,
@@ -44,6 +46,7 @@ impl FaultKind {
         FaultKind::SlowDisk,
         FaultKind::Drift,
         FaultKind::Wipe,
+        FaultKind::Children,
     ];
 
     pub fn name(self) -> &'static str {
@@ -61,6 +64,7 @@ impl FaultKind {
             FaultKind::SlowDisk => "slow-disk",
             FaultKind::Drift => "drift",
             FaultKind::Wipe => "wipe",
+            FaultKind::Children => "children",
         }
     }
 }
@@ -81,6 +85,9 @@ pub(crate) enum Action {
     StepDown(usize),
     /// If the first leads it is to hand over to the second.
     Transfer(usize, usize),
+    /// A child process begins to depend on this member's leadership, or ends by itself.
+    Attach(usize),
+    Detach(usize),
     /// Kills it and takes its disk away.
     Wipe(usize),
     /// The last fault is over: everything is mended, resumed and restarted.
@@ -216,6 +223,11 @@ impl Drawing<'_> {
             FaultKind::Wipe => {
                 self.actions.push((at, Action::Wipe(node)));
                 self.actions.push((at + span, Action::Start(node)));
+            }
+            FaultKind::Children => {
+                // The member that leads then is among them.
+                self.actions.extend((0..self.nodes).map(|node| (at, Action::Attach(node))));
+                self.actions.extend((0..self.nodes).map(|node| (at + span, Action::Detach(node))));
             }
             FaultKind::SlowNetwork | FaultKind::SlowDisk | FaultKind::Drift => {}
         }

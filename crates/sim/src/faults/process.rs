@@ -1,8 +1,9 @@
-//! One process of a simulated cluster: its machine, its timers, its disk and the effects it still owes.
+//! One process of a simulated cluster: its machine and what it still owes, its disk, its child, its dials.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use algorithms::{NodeId, Outbox, Span};
+use algorithms::Epoch;
+use algorithms::drive::Driver;
 use member::reign::Holder;
 use member::{NodeSet, Standing};
 
@@ -11,29 +12,53 @@ use super::subject::Subject;
 #[derive(Debug)]
 pub(crate) struct Process<S: Subject> {
     /// `None`: dead.
-    pub machine: Option<S>,
-    /// Which start this is; what was meant for an earlier one is void.
-    pub boot: u32,
+    pub driver: Option<Driver<S, u64>>,
+    /// Counts its starts; what was meant for an earlier one is void.
+    pub start: u32,
     pub paused: bool,
     pub disk: Disk<S>,
-    /// In order; behind a barrier they wait.
-    pub effects: VecDeque<Effect<S>>,
-    pub blocked: bool,
-    pub timers: BTreeMap<S::Timer, u64>,
+    /// When the world will next look at its timers.
+    pub wakes_at: Option<u64>,
     /// Dies when it has carried out that many more effects.
     pub doom: Option<u64>,
-    pub wanted: NodeSet,
-    /// Failed dials in a row, by peer.
-    pub failed: Vec<u32>,
-    pub dialling: Vec<bool>,
+    pub dials: Dials,
     /// What it last announced; nothing while it is dead.
     pub standing: Option<Standing>,
     /// Since when its voter is settled.
     pub settled_since: Option<u64>,
     /// Until when it may claim to lead.
     pub lease_until: u64,
-    /// The life of each peer, when it was connected.
-    pub lives: Vec<Option<Holder>>,
+    pub child: Child,
+    /// A child of an earlier leadership that acts until its lease ends, whatever became of the process.
+    pub orphan: Option<Orphan>,
+}
+
+/// Connections this process wants and has.
+#[derive(Debug)]
+pub(crate) struct Dials {
+    pub wanted: NodeSet,
+    /// Failed dials in a row, by peer.
+    pub failed: Vec<u32>,
+    pub under_way: Vec<bool>,
+    /// The incarnation of each peer, when it was connected.
+    pub holders: Vec<Option<Holder>>,
+}
+
+/// A child process that depends on this member's leadership.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Child {
+    None,
+    /// Waits until a majority of the voters knows of it.
+    Waits,
+    /// Acts while the member leads.
+    Acts,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Orphan {
+    pub holder: Holder,
+    pub epoch: Epoch,
+    pub until: u64,
 }
 
 /// Writes are done one after the other; a crash loses some of the last ones.
@@ -44,93 +69,52 @@ pub(crate) struct Disk<S: Subject> {
     pub writes: VecDeque<(S::Durable, bool)>,
 }
 
-#[derive(Debug)]
-pub(crate) enum Effect<S: Subject> {
-    Send(NodeId, S::Message),
-    SetTimer(S::Timer, Span),
-    CancelTimer(S::Timer),
-    Persist(S::Durable),
-    Store(S::Durable),
-    Announce(S::Event),
-}
-
 impl<S: Subject> Process<S> {
     pub(crate) fn new(nodes: usize) -> Self {
         Process {
-            machine: None,
-            boot: 0,
+            driver: None,
+            start: 0,
             paused: false,
             disk: Disk { record: None, writes: VecDeque::new() },
-            effects: VecDeque::new(),
-            blocked: false,
-            timers: BTreeMap::new(),
+            wakes_at: None,
             doom: None,
-            wanted: NodeSet::default(),
-            failed: vec![0; nodes],
-            dialling: vec![false; nodes],
+            dials: Dials {
+                wanted: NodeSet::default(),
+                failed: vec![0; nodes],
+                under_way: vec![false; nodes],
+                holders: vec![None; nodes],
+            },
             standing: None,
             settled_since: None,
             lease_until: 0,
-            lives: vec![None; nodes],
+            child: Child::None,
+            orphan: None,
         }
     }
 
+    pub(crate) fn machine(&self) -> Option<&S> {
+        self.driver.as_ref().map(Driver::machine)
+    }
+
     pub(crate) fn runs(&self) -> bool {
-        self.machine.is_some() && !self.paused
+        self.driver.is_some() && !self.paused
     }
 
     /// All that is lost with the process. Of the writes under way the first `survive` make it to the disk.
     pub(crate) fn die(&mut self, survive: usize) {
-        self.machine = None;
+        self.driver = None;
         self.paused = false;
         for (record, _) in self.disk.writes.drain(..).take(survive) {
             self.disk.record = Some(record);
         }
-        self.effects.clear();
-        self.blocked = false;
-        self.timers.clear();
+        self.wakes_at = None;
         self.doom = None;
-        self.wanted = NodeSet::default();
-        self.failed.fill(0);
-        self.dialling.fill(false);
+        self.dials.wanted = NodeSet::default();
+        self.dials.failed.fill(0);
+        self.dials.under_way.fill(false);
         self.standing = None;
         self.lease_until = 0;
         self.settled_since = None;
-    }
-}
-
-/// Takes a step's effects as they come; the world carries them out. A timer that is set anew or cancelled does not
-/// fire for its old setting, even while the new one waits behind a barrier.
-pub(crate) struct Effects<'a, S: Subject>(pub &'a mut VecDeque<Effect<S>>, pub &'a mut BTreeMap<S::Timer, u64>);
-
-impl<S: Subject> Outbox<S> for Effects<'_, S> {
-    fn send(&mut self, to: NodeId, message: S::Message) {
-        self.0.push_back(Effect::Send(to, message));
-    }
-
-    fn forward(&mut self, to: NodeId, message: S::Message) {
-        self.0.push_back(Effect::Send(to, message));
-    }
-
-    fn set_timer(&mut self, timer: S::Timer, after: Span) {
-        self.1.remove(&timer);
-        self.0.push_back(Effect::SetTimer(timer, after));
-    }
-
-    fn cancel_timer(&mut self, timer: S::Timer) {
-        self.1.remove(&timer);
-        self.0.push_back(Effect::CancelTimer(timer));
-    }
-
-    fn persist(&mut self, record: S::Durable) {
-        self.0.push_back(Effect::Persist(record));
-    }
-
-    fn store(&mut self, record: S::Durable) {
-        self.0.push_back(Effect::Store(record));
-    }
-
-    fn announce(&mut self, event: S::Event) {
-        self.0.push_back(Effect::Announce(event));
+        self.child = Child::None;
     }
 }

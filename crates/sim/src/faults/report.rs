@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use algorithms::Safety;
 use algorithms::catalog::Row;
+use member::Safety;
 
 use super::subject::Subject;
 use super::world::{Stats, World};

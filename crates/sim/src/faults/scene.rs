@@ -2,10 +2,10 @@
 
 use algorithms::{Epoch, StateVector};
 use member::reign::{Holder, Reign};
-use member::{Cause, NodeSet, Role, Standing};
+use member::{Cause, FullPos, NodeSet, Role, Standing};
 
 use super::invariants::{Announced, Granted, Leader, Scene};
-use super::process::Process;
+use super::process::{Child, Process};
 use super::subject::Subject;
 use super::world::World;
 
@@ -32,9 +32,9 @@ impl<S: Subject> World<'_, S> {
         let mut component = NodeSet::default();
         let mut reached = vec![of];
         while let Some(node) = reached.pop() {
-            component.insert(node);
+            component.insert(FullPos(node));
             let next = (0..self.processes.len())
-                .filter(|&other| !component.contains(other) && self.network.intact(node, other));
+                .filter(|&other| !component.contains(FullPos(other)) && self.network.intact(node, other));
             reached.extend(next);
         }
         component
@@ -43,10 +43,12 @@ impl<S: Subject> World<'_, S> {
     pub(super) fn judge_announcement(&mut self, node: usize, standing: Standing, cause: Cause) {
         self.look();
         let component = self.component(node);
-        let stable_since = component.iter().map(|at| self.changed[at]).max().unwrap_or(0);
+        let stable_since = component.iter().map(|at| self.changed[at.0]).max().unwrap_or(0);
         // A ring closes over members that stepped down, so it too may need any two of its members to be connected.
-        let whole = component.iter().all(|a| component.iter().all(|b| a == b || self.network.intact(a, b)));
-        let announced = Announced { at: self.now, node, boot: self.processes[node].boot, standing, cause };
+        let whole = component.iter().all(|a| component.iter().all(|b| a == b || self.network.intact(a.0, b.0)));
+        let process = &self.processes[node];
+        let child = process.child == Child::Acts;
+        let announced = Announced { at: self.now, node, start: process.start, standing, cause, child };
         let members = self.view.members();
         let others = (0..members.len()).filter(|&other| other != node && self.votes(other));
         let linked =
@@ -63,8 +65,8 @@ impl<S: Subject> World<'_, S> {
     /// Notes when a voter has settled.
     pub(super) fn note_settled(&mut self, node: usize) {
         let process = &mut self.processes[node];
-        if process.settled_since.is_none() && process.machine.as_ref().and_then(S::reign).is_some_and(Reign::is_settled)
-        {
+        let settled = process.machine().and_then(S::reign).is_some_and(Reign::is_settled);
+        if settled && process.settled_since.is_none() {
             process.settled_since = Some(self.now);
         }
     }
@@ -80,16 +82,26 @@ impl<S: Subject> World<'_, S> {
         }
         let leads = |process: &Process<S>| {
             let epoch = process.standing.filter(|standing| standing.role == Role::Leader)?.epoch;
-            let holder = process.machine.as_ref()?.reign()?.holder();
+            let holder = process.machine()?.reign().map(Reign::holder);
             (process.lease_until > self.now).then_some((holder, epoch))
         };
-        let leaders = self.processes.iter().enumerate().filter_map(|(node, process)| {
-            let (holder, epoch) = leads(process)?;
-            let voters = (0..self.processes.len()).filter(|&voter| self.votes(voter));
-            let bound = voters.filter(|&voter| voter == node || self.is_bound(voter, holder)).count();
-            Some(Leader { node, epoch, bound })
+        let orphans = |process: &Process<S>| {
+            let orphan = process.orphan.filter(|orphan| orphan.until > self.now)?;
+            Some((Some(orphan.holder), orphan.epoch))
+        };
+        let claims = self.processes.iter().enumerate().flat_map(|(node, process)| {
+            let own = leads(process);
+            // A later leadership of the same member is no other leader.
+            let orphan = orphans(process).filter(|_| own.is_none());
+            own.into_iter().chain(orphan).map(move |(holder, epoch)| (node, holder, epoch))
         });
-        let leaders: Vec<Leader> = leaders.collect();
+        let leaders: Vec<Leader> = claims
+            .map(|(node, holder, epoch)| {
+                let voters = (0..self.processes.len()).filter(|&voter| self.votes(voter));
+                let bound = |&voter: &usize| voter == node || holder.is_some_and(|holder| self.is_bound(voter, holder));
+                Leader { node, epoch, bound: voters.filter(bound).count() }
+            })
+            .collect();
         if !leaders.is_empty() {
             self.court.reigning(&leaders, self.view.members());
         }
@@ -98,7 +110,7 @@ impl<S: Subject> World<'_, S> {
     /// A dead voter will settle with what is on its disk; without one it will be blank.
     fn is_bound(&self, voter: usize, holder: Holder) -> bool {
         let process = &self.processes[voter];
-        if let Some(machine) = &process.machine {
+        if let Some(machine) = process.machine() {
             return machine.reign().is_some_and(|reign| reign.binds(holder));
         }
         let vote = process.disk.record.as_ref().and_then(S::vote);
@@ -107,7 +119,7 @@ impl<S: Subject> World<'_, S> {
 
     pub(super) fn judge_state(&mut self) {
         if self.court.watches_state {
-            let state = |process: &Process<S>| process.machine.as_ref().and_then(S::state_vector);
+            let state = |process: &Process<S>| process.machine().and_then(S::state_vector);
             let states: Vec<Option<StateVector>> = self.processes.iter().map(state).collect();
             self.court.stepped(&states, self.view.members());
         }

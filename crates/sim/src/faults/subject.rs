@@ -1,27 +1,27 @@
 //! What the fault engine drives: a whole member, or a toy that stands in for one in a test.
 
 use algorithms::{Election, NodeId, Protocol, StateVector, View};
-use member::reign::{Clock, Reign, Slot, Vote};
-use member::{Command, Event, Member, NodeSet, Record, Timer};
+use member::reign::{Reign, Vote};
+use member::{Authority, Command, Event, FullPos, Guarantee, Member, NodeSet, Settings};
 
-pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event> {
+pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Settings = Settings> {
+    /// Which invariants it is held to.
+    const GUARANTEE: Guarantee = Guarantee::Component;
+    /// Are its epochs the terms of its algorithm?
+    const HAS_TERMS: bool = false;
+
     /// The published state vector, for algorithms whose correctness is stated over one.
     fn state_vector(&self) -> Option<StateVector> {
         None
     }
 
-    /// Whom it wants to be connected to; all others may still connect to it.
+    /// The members it wants to be connected to; all others may still connect to it.
     fn links(&self, view: &View) -> NodeSet {
-        (0..view.len()).collect()
+        FullPos::all(view).collect()
     }
 
     /// Its quorum reign, if it has one.
     fn reign(&self) -> Option<&Reign> {
-        None
-    }
-
-    /// The timer that measures this lease.
-    fn lease_timer(_: Slot) -> Option<Self::Timer> {
         None
     }
 
@@ -31,7 +31,10 @@ pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event> {
     }
 }
 
-impl<E: Election> Subject for Member<E> {
+impl<E: Election, A: Authority> Subject for Member<E, A> {
+    const GUARANTEE: Guarantee = A::GUARANTEE;
+    const HAS_TERMS: bool = E::HAS_TERMS;
+
     fn state_vector(&self) -> Option<StateVector> {
         self.machine().state_vector()
     }
@@ -41,14 +44,10 @@ impl<E: Election> Subject for Member<E> {
     }
 
     fn reign(&self) -> Option<&Reign> {
-        Member::reign(self)
+        self.authority().reign()
     }
 
-    fn lease_timer(slot: Slot) -> Option<Self::Timer> {
-        Some(Timer::Reign(Clock::Lease(slot)))
-    }
-
-    fn vote(record: &Record) -> Option<Vote> {
-        record.vote
+    fn vote(record: &Self::Durable) -> Option<Vote> {
+        A::vote(&record.authority)
     }
 }

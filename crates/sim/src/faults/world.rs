@@ -3,9 +3,10 @@
 use std::collections::{BinaryHeap, VecDeque};
 use std::hash::{Hash, Hasher};
 
-use algorithms::{Ctx, Input, NodeId, Settings, Span, View};
+use algorithms::drive::Effect;
+use algorithms::{Ctx, Input, NodeId, View};
 use member::reign::Holder;
-use member::{Command, Event, NodeSet};
+use member::{Command, Event, NodeSet, Role, Settings};
 
 use crate::bare::queue::{Due, Mix};
 use crate::rng::Rng;
@@ -13,7 +14,7 @@ use crate::rng::Rng;
 use super::invariants::InvariantSet;
 use super::network::{ConnId, Network, Parcel, Transit};
 use super::plan::{Action, MS, Plan, US};
-use super::process::{Effect, Effects, Process};
+use super::process::{Child, Process};
 use super::subject::Subject;
 use super::trace::Trace;
 
@@ -57,6 +58,8 @@ pub struct Stats {
     pub starts: u64,
     pub pauses: u64,
     pub cuts: u64,
+    /// Children that began to act on a leadership.
+    pub children: u64,
     /// Times somebody became leader.
     pub reigns: u64,
     /// From the heal to the last change of anybody's standing.
@@ -65,53 +68,57 @@ pub struct Stats {
 
 #[derive(Clone, Debug)]
 pub(super) enum What<S: Subject> {
-    Timer {
+    /// Timers may be due.
+    Wake {
         node: usize,
-        boot: u32,
-        timer: S::Timer,
-        due: u64,
+        start: u32,
     },
     Parcel(Parcel<S::Message>),
     /// A message to oneself.
     Own {
         node: usize,
-        boot: u32,
+        start: u32,
         message: S::Message,
     },
     Up {
         node: usize,
-        boot: u32,
+        start: u32,
         peer: usize,
         conn: ConnId,
-        life: Option<Holder>,
+        holder: Option<Holder>,
     },
     Dial {
         node: usize,
-        boot: u32,
+        start: u32,
         peer: usize,
     },
     Unreachable {
         node: usize,
-        boot: u32,
+        start: u32,
         peer: usize,
     },
     Written {
         node: usize,
-        boot: u32,
+        start: u32,
+    },
+    ChildStopped {
+        node: usize,
+        start: u32,
     },
     Plan(Action),
 }
 
 impl<S: Subject> What<S> {
-    /// Who would notice; nobody for what the plan does.
+    /// The node that would notice; none for what the plan does.
     fn node(&self) -> Option<usize> {
         match self {
-            What::Timer { node, .. }
+            What::Wake { node, .. }
             | What::Own { node, .. }
             | What::Up { node, .. }
             | What::Dial { node, .. }
             | What::Unreachable { node, .. }
-            | What::Written { node, .. } => Some(*node),
+            | What::Written { node, .. }
+            | What::ChildStopped { node, .. } => Some(*node),
             What::Parcel(parcel) => Some(parcel.to),
             What::Plan(_) => None,
         }
@@ -174,7 +181,7 @@ impl<'a, S: Subject> World<'a, S> {
     /// Timers come before anything else of the same moment.
     pub(super) fn schedule(&mut self, at: u64, what: What<S>) {
         self.seq += 1;
-        let class = if matches!(what, What::Timer { .. }) { 0 } else { 1 << 63 };
+        let class = if matches!(what, What::Wake { .. }) { 0 } else { 1 << 63 };
         self.heap.push(Due { at, seq: class | self.seq, what });
     }
 
@@ -194,112 +201,108 @@ impl<'a, S: Subject> World<'a, S> {
         match what {
             What::Plan(action) => self.act(&action),
             What::Parcel(parcel) => self.arrive(parcel),
-            What::Up { node, boot, peer, conn, life } => {
-                self.processes[node].lives[peer] = life;
-                self.up(node, boot, peer, conn);
+            What::Up { node, start, peer, conn, holder } => {
+                self.processes[node].dials.holders[peer] = holder;
+                self.up(node, start, peer, conn);
             }
-            What::Timer { node, boot, timer, due } => {
-                let process = &mut self.processes[node];
-                if process.boot == boot && process.timers.get(&timer) == Some(&due) {
-                    process.timers.remove(&timer);
-                    self.input(node, Input::Timer(timer));
-                }
+            What::Wake { node, start } if self.lives(node, start) => {
+                self.processes[node].wakes_at = None;
+                self.fire_due(node);
+                self.plan_wake(node);
             }
-            What::Own { node, boot, message } => {
-                if self.lives(node, boot) {
-                    let from = self.id(node);
-                    self.input(node, Input::Message { from, message });
-                }
+            What::Own { node, start, message } if self.lives(node, start) => {
+                let from = self.id(node);
+                self.input(node, Input::Message { from, message });
             }
-            What::Dial { node, boot, peer } => {
-                if self.lives(node, boot) {
-                    self.dial(node, peer);
-                }
-            }
-            What::Unreachable { node, boot, peer } => {
-                if self.lives(node, boot) {
-                    self.unreachable(node, peer);
-                }
-            }
-            What::Written { node, boot } => {
-                if self.lives(node, boot) {
-                    self.written(node);
-                }
-            }
+            What::Dial { node, start, peer } if self.lives(node, start) => self.dial(node, peer),
+            What::Unreachable { node, start, peer } if self.lives(node, start) => self.unreachable(node, peer),
+            What::Written { node, start } if self.lives(node, start) => self.written(node),
+            What::ChildStopped { node, start } if self.lives(node, start) => self.detach(node),
+            // Meant for a process that is gone.
+            What::Wake { .. }
+            | What::Own { .. }
+            | What::Dial { .. }
+            | What::Unreachable { .. }
+            | What::Written { .. }
+            | What::ChildStopped { .. } => {}
         }
     }
 
-    fn lives(&self, node: usize, boot: u32) -> bool {
-        self.processes[node].boot == boot && self.processes[node].machine.is_some()
+    fn lives(&self, node: usize, start: u32) -> bool {
+        self.processes[node].start == start && self.processes[node].driver.is_some()
+    }
+
+    /// In the order of their moments.
+    fn fire_due(&mut self, node: usize) {
+        while let Some(timer) = self.processes[node].driver.as_mut().and_then(|driver| driver.pop_due(self.now)) {
+            self.input(node, Input::Timer(timer));
+        }
     }
 
     pub(super) fn input(&mut self, node: usize, input: Input<S>) {
-        let process = &mut self.processes[node];
-        let Some(machine) = &mut process.machine else { return };
+        let Some(driver) = &mut self.processes[node].driver else { return };
         self.stats.steps += 1;
         self.trace.line(self.now, self.view, node, || format!("<- {}", brief(&input)));
         let (view, settings) = (self.view, self.settings);
         let ctx = Ctx { me: view.members()[node], view, settings, dice: self.rng.word() };
-        machine.step(&ctx, input, &mut Effects(&mut process.effects, &mut process.timers));
+        driver.step(&ctx, input);
         self.after_step(node);
     }
 
-    /// Carries out what can be, then dials whom the machine now wants.
+    /// Carries out what can be, then dials the members that the machine now wants.
     pub(super) fn after_step(&mut self, node: usize) {
         self.carry_out(node);
         self.note_settled(node);
         self.judge_state();
         self.judge_reigns();
         self.plan_dials(node);
+        self.plan_wake(node);
+    }
+
+    /// The world looks at a process when its next timer is due, at the latest.
+    fn plan_wake(&mut self, node: usize) {
+        let process = &mut self.processes[node];
+        let Some(due) = process.driver.as_ref().and_then(|driver| driver.next_due()) else { return };
+        if process.wakes_at.is_none_or(|at| due < at) {
+            process.wakes_at = Some(due);
+            let start = process.start;
+            self.schedule(due.max(self.now), What::Wake { node, start });
+        }
     }
 
     fn carry_out(&mut self, node: usize) {
-        while !self.processes[node].blocked {
-            if self.processes[node].doom == Some(0) && !self.processes[node].effects.is_empty() {
+        loop {
+            let drift = i128::from(self.plan.drift_ppm[node]);
+            let (now, rng, process) = (self.now, &mut self.rng, &mut self.processes[node]);
+            let Some(driver) = &mut process.driver else { return };
+            if process.doom == Some(0) && driver.owes_effects() && !driver.is_blocked() {
                 return self.kill(node);
             }
-            let Some(effect) = self.processes[node].effects.pop_front() else { return };
-            if let Some(left) = &mut self.processes[node].doom {
+            // A span as this node's clock measures it.
+            let effect = driver.next_effect(|_, span| {
+                let after = i128::from(span.draw(rng.word()).as_nanos() as u64);
+                now + (after - after * drift / 1_000_000) as u64
+            });
+            let Some(effect) = effect else { return };
+            if let Some(left) = &mut process.doom {
                 *left -= 1;
             }
-            self.effect(node, effect);
+            match effect {
+                Effect::Send { to, message, .. } => self.send(node, to, message),
+                Effect::Persist(record) => self.write(node, record, true),
+                Effect::Store(record) => self.write(node, record, false),
+                Effect::Announce(event) => self.announce(node, event),
+                Effect::SetTimer(..) | Effect::CancelTimer(_) => {}
+            }
         }
-    }
-
-    fn effect(&mut self, node: usize, effect: Effect<S>) {
-        let boot = self.processes[node].boot;
-        match effect {
-            Effect::Send(to, message) => self.send(node, to, message),
-            Effect::SetTimer(timer, span) => {
-                let due = self.now + self.drawn(node, span);
-                self.processes[node].timers.insert(timer, due);
-                self.schedule(due, What::Timer { node, boot, timer, due });
-            }
-            Effect::CancelTimer(timer) => {
-                self.processes[node].timers.remove(&timer);
-            }
-            Effect::Persist(record) => {
-                self.processes[node].blocked = true;
-                self.write(node, record, true);
-            }
-            Effect::Store(record) => self.write(node, record, false),
-            Effect::Announce(event) => self.announce(node, event),
-        }
-    }
-
-    /// A span as this node's clock measures it.
-    fn drawn(&mut self, node: usize, span: Span) -> u64 {
-        let after = i128::from(span.draw(self.rng.word()).as_nanos() as u64);
-        let true_time = after - after * i128::from(self.plan.drift_ppm[node]) / 1_000_000;
-        true_time as u64
     }
 
     fn send(&mut self, node: usize, to: NodeId, message: S::Message) {
         let Some(peer) = self.view.position(to) else { return };
         self.stats.messages += 1;
         if peer == node {
-            let boot = self.processes[node].boot;
-            return self.schedule(self.now, What::Own { node, boot, message });
+            let start = self.processes[node].start;
+            return self.schedule(self.now, What::Own { node, start, message });
         }
         let Some(conn) = self.network.end(node, peer) else {
             return self.trace.line(self.now, self.view, node, || format!("-> {to} not connected: {message:?}"));
@@ -326,9 +329,9 @@ impl<'a, S: Subject> World<'a, S> {
     }
 
     fn next_write(&mut self, node: usize) {
-        let boot = self.processes[node].boot;
+        let start = self.processes[node].start;
         let at = self.now + self.rng.between(100 * US, self.plan.fsync_max);
-        self.schedule(at, What::Written { node, boot });
+        self.schedule(at, What::Written { node, start });
     }
 
     fn written(&mut self, node: usize) {
@@ -339,7 +342,9 @@ impl<'a, S: Subject> World<'a, S> {
             self.next_write(node);
         }
         if barrier {
-            self.processes[node].blocked = false;
+            if let Some(driver) = &mut self.processes[node].driver {
+                driver.written();
+            }
             self.after_step(node);
         } else {
             self.input(node, Input::Stored(record));
@@ -351,28 +356,30 @@ impl<'a, S: Subject> World<'a, S> {
         event.hash(&mut self.digest);
         match event {
             Event::Became { now, cause } => {
-                self.processes[node].standing = Some(now);
-                if now.role != member::Role::Leader {
-                    self.processes[node].lease_until = 0;
-                }
-                self.stats.reigns += u64::from(now.role == member::Role::Leader);
+                self.stats.reigns += u64::from(now.role == Role::Leader);
                 if self.now >= self.plan.heal_at {
                     self.stats.settled_after_ms = (self.now - self.plan.heal_at) / MS;
                 }
                 self.judge_announcement(node, now, cause);
+                self.became(node, now);
             }
             Event::Suspects(peer) => {
                 if let Some(peer) = self.view.position(peer) {
                     self.hang_up(node, peer);
                 }
             }
-            Event::Lease { until: slot, .. } => {
+            Event::Lease { no_child, .. } => {
                 let process = &mut self.processes[node];
-                let due = S::lease_timer(slot).and_then(|timer| process.timers.get(&timer).copied());
-                process.lease_until = due.unwrap_or(0);
+                let until = process.driver.as_ref().and_then(|driver| driver.deadline_of(&event));
+                process.lease_until = until.unwrap_or(0);
+                if !no_child {
+                    process.let_child_act();
+                }
             }
             Event::Granted { epoch, holder } => self.judge_grant(node, epoch, holder),
-            Event::PromiseEnded { .. } | Event::StopChildren => {}
+            Event::StopChildren => self.stop_child(node),
+            Event::ChildrenGivenUp => self.processes[node].child = Child::None,
+            Event::PromiseEnded { .. } => {}
         }
     }
 
@@ -380,9 +387,10 @@ impl<'a, S: Subject> World<'a, S> {
         self.processes[node].paused = false;
         self.dirty = true;
         let waiting = std::mem::take(&mut self.deferred[node]);
-        let (timers, others): (VecDeque<_>, VecDeque<_>) =
-            waiting.into_iter().partition(|what| matches!(what, What::Timer { .. }));
-        for what in timers.into_iter().chain(others) {
+        self.processes[node].wakes_at = None;
+        self.fire_due(node);
+        self.plan_wake(node);
+        for what in waiting.into_iter().filter(|what| !matches!(what, What::Wake { .. })) {
             self.handle(what);
         }
     }

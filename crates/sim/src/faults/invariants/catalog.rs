@@ -121,6 +121,11 @@ pub const INVARIANTS: &[InvariantInfo] = &[
         ],
     },
     InvariantInfo {
+        name: "E13",
+        sentence: "Leadership is given away only when no child process acts on it any more, or the children were given up.",
+        checkers: &["crates/sim/src/faults/invariants/children_stop_first.rs", "crates/model/src/reign/properties.rs"],
+    },
+    InvariantInfo {
         name: "assertion 1",
         sentence: "At every instant two nodes in Reorganization or Normal have the same coordinator, and two nodes in \
                    Normal have the same task.",

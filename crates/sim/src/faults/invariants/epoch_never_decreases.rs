@@ -29,7 +29,7 @@ impl Invariant for EpochNeverDecreases {
         if epoch >= before {
             return Ok(());
         }
-        let (who, boot) = (scene.members[announced.node], announced.boot);
-        Err(format!("{who} went back from epoch {before} to {epoch} in life {boot}"))
+        let (who, start) = (scene.members[announced.node], announced.start);
+        Err(format!("{who} went back from epoch {before} to {epoch} in start {start}"))
     }
 }

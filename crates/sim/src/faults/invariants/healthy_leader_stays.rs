@@ -1,8 +1,7 @@
 //! E7: a leader with healthy links to a majority goes on leading, unless it hands over or is told to stop. Where closed
 //! connections free promises at once (`on_close = "immediate"`) a leader stops when it *may* be left with less.
 
-use algorithms::Timing;
-use member::Cause;
+use member::{Cause, Timing};
 
 use super::{Announced, Invariant, Scene};
 

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use algorithms::{Epoch, NodeId, Settings, Uid};
-use member::Role;
+use algorithms::{Epoch, NodeId, Uid};
+use member::{Role, Settings};
 
 use super::{Announced, Granted, Invariant, Scene};
 

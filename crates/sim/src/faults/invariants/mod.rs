@@ -2,6 +2,7 @@
 
 mod agreement;
 mod catalog;
+mod children_stop_first;
 mod epoch_never_decreases;
 mod garcia_molina_assertion_1;
 mod healthy_leader_stays;
@@ -13,12 +14,14 @@ mod one_reign_at_a_time;
 mod specified_leader;
 
 use algorithms::catalog::Row;
-use algorithms::{Epoch, NodeId, OnClose, Safety, Settings, StateVector, Uid, View};
+use algorithms::{Epoch, NodeId, StateVector, Uid, View};
 use member::reign::Holder;
-use member::{Cause, NodeSet, Standing};
+use member::{Cause, Guarantee, NodeSet, OnClose, Settings, Standing};
 
 use super::report::Violation;
+use super::subject::Subject;
 use agreement::Agreement;
+use children_stop_first::ChildrenStopFirst;
 use epoch_never_decreases::EpochNeverDecreases;
 use garcia_molina_assertion_1::GarciaMolinaAssertion1;
 use healthy_leader_stays::HealthyLeaderStays;
@@ -38,9 +41,11 @@ pub struct Announced {
     pub at: u64,
     pub node: usize,
     /// Counts this node's starts.
-    pub boot: u32,
+    pub start: u32,
     pub standing: Standing,
     pub cause: Cause,
+    /// A child process acts on its leadership.
+    pub child: bool,
 }
 
 /// A voter promised an epoch.
@@ -128,29 +133,34 @@ pub(crate) struct InvariantSet {
 }
 
 impl InvariantSet {
-    /// `calm`: nothing but deaths happens in this run.
-    pub(crate) fn new(row: &Row, view: &View, settings: &Settings, calm: bool) -> Self {
-        let classic = settings.safety == Safety::Classic;
+    /// What this subject is held to. `calm`: nothing but deaths happens in this run.
+    pub(crate) fn of<S: Subject>(row: &Row, view: &View, settings: &Settings, calm: bool) -> Self {
+        let by_attempt = S::GUARANTEE == Guarantee::Component && !S::HAS_TERMS;
         let voters = view.members().iter().filter(|uid| settings.votes(uid.id)).count();
         let mut invariants: Vec<Box<dyn Invariant>> = vec![
-            Box::new(OneLeaderPerEpoch::new(&settings.timing, classic)),
+            Box::new(OneLeaderPerEpoch::new(settings, by_attempt)),
             Box::new(EpochNeverDecreases::new(view.len())),
             Box::new(NoOlderClaim::new(view.len())),
             Box::new(Agreement::default()),
             Box::new(SpecifiedLeader::new(row, view, settings)),
+            Box::new(ChildrenStopFirst),
         ];
-        if !classic {
-            invariants.push(Box::new(OneReignAtATime { voters }));
-            invariants.push(Box::new(OneGrantPerEpoch::default()));
-            invariants.push(Box::new(MajorityGranted::new(settings, voters)));
-            if settings.on_close == OnClose::WaitLease {
-                invariants.push(Box::new(HealthyLeaderStays::new(&settings.timing, voters)));
+        let watches_state = calm && S::GUARANTEE == Guarantee::Component;
+        match S::GUARANTEE {
+            Guarantee::Component if calm => invariants.push(Box::new(GarciaMolinaAssertion1::default())),
+            Guarantee::Component => {}
+            Guarantee::Lease => invariants.push(Box::new(OneReignAtATime { voters: None })),
+            Guarantee::Majority => {
+                invariants.push(Box::new(OneReignAtATime { voters: Some(voters) }));
+                invariants.push(Box::new(OneGrantPerEpoch::default()));
+                invariants.push(Box::new(MajorityGranted::new(settings, voters)));
+                if settings.on_close == OnClose::WaitLease {
+                    invariants.push(Box::new(HealthyLeaderStays::new(&settings.timing, voters)));
+                }
             }
         }
-        if calm && classic {
-            invariants.push(Box::new(GarciaMolinaAssertion1::default()));
-        }
-        InvariantSet { invariants, violations: Vec::new(), watches_state: calm && classic, watches_reigns: !classic }
+        let watches_reigns = S::GUARANTEE != Guarantee::Component;
+        InvariantSet { invariants, violations: Vec::new(), watches_state, watches_reigns }
     }
 
     fn ask(&mut self, question: impl Fn(&mut dyn Invariant) -> Result<(), String>) {
@@ -193,6 +203,8 @@ impl InvariantSet {
 #[cfg(test)]
 mod tests {
     use algorithms::catalog::{DEFAULT, row};
+    use algorithms::election::bully::Bully;
+    use member::{Classic, Member, Quorum};
 
     use super::*;
 
@@ -200,13 +212,13 @@ mod tests {
     fn every_checker_has_a_row_that_names_a_file_of_this_directory() {
         let row = row(DEFAULT).expect("the default is in the catalog");
         let view = View::mesh((1..=3).map(Uid::plain).collect());
-        for safety in [Safety::Classic, Safety::Quorum] {
-            let settings = Settings { safety, ..Settings::default() };
-            for invariant in InvariantSet::new(row, &view, &settings, true).invariants {
-                let info = catalog::info(invariant.name());
-                assert_eq!(invariant.sentence(), info.sentence);
-                assert!(info.checkers.iter().any(|file| file.starts_with("crates/sim/src/faults/invariants/")));
-            }
+        let settings = Settings::default();
+        let classic = InvariantSet::of::<Member<Bully, Classic>>(row, &view, &settings, true).invariants;
+        let quorum = InvariantSet::of::<Member<Bully, Quorum>>(row, &view, &settings, true).invariants;
+        for invariant in classic.into_iter().chain(quorum) {
+            let info = catalog::info(invariant.name());
+            assert_eq!(invariant.sentence(), info.sentence);
+            assert!(info.checkers.iter().any(|file| file.starts_with("crates/sim/src/faults/invariants/")));
         }
     }
 }

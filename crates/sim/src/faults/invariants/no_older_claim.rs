@@ -22,8 +22,8 @@ impl Invariant for NoOlderClaim {
 
     fn announced(&mut self, announced: &Announced, scene: &Scene<'_>) -> Result<(), String> {
         let highest = &mut self.highest[announced.node];
-        if highest.0 != announced.boot {
-            *highest = (announced.boot, None);
+        if highest.0 != announced.start {
+            *highest = (announced.start, None);
         }
         let Some(id) = announced.standing.leader else { return Ok(()) };
         let who = scene.members[announced.node];

@@ -2,23 +2,25 @@
 //! other, and could since before an attempt opened, that attempt crowns one leader. (Two that only share a bridge may
 //! each be crowned by one attempt, under different epochs.)
 
-use algorithms::{Epoch, Timing};
-use member::Role;
+use algorithms::Epoch;
+use member::{FullPos, Role, Settings};
 
 use super::{Announced, Invariant, Scene};
 
 pub(crate) struct OneLeaderPerEpoch {
     claims: Vec<(u64, usize, Epoch)>,
-    classic: bool,
+    /// Has every attempt one epoch for each member, and one winner in a component whose members all talk?
+    by_attempt: bool,
     /// An attempt began at most this long before somebody claims it.
     election_ns: u64,
 }
 
 impl OneLeaderPerEpoch {
-    pub(crate) fn new(timing: &Timing, classic: bool) -> Self {
+    pub(crate) fn new(settings: &Settings, by_attempt: bool) -> Self {
         // A winner has heard everybody within T, T' and, if it was started over, the same again.
-        let election = 2 * (timing.answer_timeout + timing.coordinator_timeout) + timing.suspect_after;
-        OneLeaderPerEpoch { claims: Vec::new(), classic, election_ns: election.as_nanos() as u64 }
+        let timeouts = settings.election.answer_timeout + settings.election.coordinator_timeout;
+        let election = 2 * timeouts + settings.timing.suspect_after;
+        OneLeaderPerEpoch { claims: Vec::new(), by_attempt, election_ns: election.as_nanos() as u64 }
     }
 
     /// Another winner of the same attempt that could have talked to everybody this one could.
@@ -26,11 +28,11 @@ impl OneLeaderPerEpoch {
         // Every attempt has one epoch for each member.
         let attempt = |epoch: Epoch| epoch.0 / scene.members.len() as u64;
         self.claims.iter().find(|(at, other, claimed)| {
-            self.classic
+            self.by_attempt
                 && *other != node
                 && attempt(*claimed) == attempt(epoch)
                 && scene.whole
-                && scene.component.contains(*other)
+                && scene.component.contains(FullPos(*other))
                 && scene.stable_since + self.election_ns <= *at
         })
     }

@@ -1,8 +1,8 @@
 //! E11: each stable component has exactly one leader, the specified one; after a merge one survives.
 
 use algorithms::catalog::{Elects, Row};
-use algorithms::{Settings, Uid, View};
-use member::Role;
+use algorithms::{Uid, View};
+use member::{Role, Settings};
 
 use super::{Invariant, Standings};
 
@@ -15,7 +15,7 @@ impl SpecifiedLeader {
     pub(crate) fn new(row: &Row, view: &View, settings: &Settings) -> Self {
         let always_best = row.elects == Elects::Best && (settings.preempt || !row.can_wait);
         let able = view.members().iter().copied().filter(|uid| settings.may_lead(uid.id));
-        SpecifiedLeader { best: settings.wins.best(able).filter(|_| always_best) }
+        SpecifiedLeader { best: settings.election.wins.best(able).filter(|_| always_best) }
     }
 }
 
