@@ -13,7 +13,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use algorithms::catalog::Row;
-use algorithms::{NodeId, Settings, Topology, Uid, View};
+use algorithms::{NodeId, Topology, Uid, View};
+use member::{Safety, Settings};
 use sha2::{Digest, Sha256};
 
 pub use problems::{Problem, Problems};
@@ -35,6 +36,8 @@ pub struct Config {
     pub topology: Topology,
     /// The election algorithm.
     pub row: &'static Row,
+    /// Who may claim to lead.
+    pub safety: Safety,
     pub settings: Settings,
     /// In the order of the file, which is the order of a ring.
     pub peers: Vec<Peer>,
@@ -174,8 +177,8 @@ impl Config {
             fact("algorithm", self.row.name.to_owned()),
             fact("topology", self.topology.name().to_owned()),
             fact("members", format!("{:016x}", self.members_digest())),
-            fact("safety", self.settings.safety.name().to_owned()),
-            fact("wins", format!("{:?}", self.settings.wins).to_lowercase()),
+            fact("safety", self.safety.name().to_owned()),
+            fact("wins", format!("{:?}", self.settings.election.wins).to_lowercase()),
             fact("lease", Human(timing.lease).to_string()),
             fact("max_drift", timing.max_drift.to_string()),
             fact("on_close", self.settings.on_close.name().to_owned()),

@@ -13,10 +13,10 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use algorithms::{NodeId, Safety};
+use algorithms::NodeId;
 use anyhow::{Context as _, anyhow, bail};
 use client::{FailCode, MemberStatus, PeerStatus, Request, Response};
-use member::{Cause, Command, NodeSet, Role, Standing};
+use member::{Cause, Command, NodeSet, Role, Safety, Standing};
 use tokio::signal::unix::{SignalKind, signal};
 use transport::{ClientId, DownReason, Event as NetEvent, Incarnation, Net, RefuseCode, Secret, codec};
 
@@ -32,11 +32,14 @@ use crate::hooks::Hooks;
 use crate::host::{self, Instance, Setup};
 use crate::ledger::Ledger;
 use crate::notify::Notify;
-use crate::records::Stored;
+use crate::records::{self, Kept, OnDisk};
+use crate::storage::StateFile;
 use crate::votes;
 
 /// How long a leaving leader waits for its successor.
 const HANDOVER: Duration = Duration::from_secs(1);
+/// And how long for its children, which the member itself gives up after as long. Never less than a lease.
+const CHILDREN: Duration = Duration::from_secs(1);
 /// A new cluster that is not complete by then is told what it waits for.
 const INCOMPLETE: Duration = Duration::from_secs(5);
 /// A member that is refused as a duplicate for this long is one; a restart is refused only until its old connections
@@ -47,8 +50,8 @@ const DUPLICATE: Duration = Duration::from_secs(3);
 pub async fn run(config: Config, id: NodeId, data_dir: &std::path::Path, start: votes::Start) -> anyhow::Result<()> {
     let address = config.listen_address(id).ok_or_else(|| anyhow!("no listen address"))?;
     let secret = config.secret_file.as_deref().map(Secret::from_file).transpose()?;
-    let (store, stored) = Stored::open(data_dir)?;
-    if stored.as_ref().is_some_and(|stored| stored.file.volume.refused) {
+    let (store, stored) = records::open(data_dir)?;
+    if stored.as_ref().is_some_and(|file| file.volume.refused) {
         bail!("this volume was refused before, as rolled back or copied. {}", volume::remedy(&store.path()));
     }
     let stored = votes::go_on(&config, id, stored, start)?;
@@ -80,7 +83,7 @@ struct Home {
 enum Ended {
     Left,
     /// The others have seen a later run, and this one had nothing to lose: begin above it.
-    Outdone(Box<(Disk, Stored)>),
+    Outdone(Box<(Disk, StateFile)>),
 }
 
 struct Daemon {
@@ -88,7 +91,6 @@ struct Daemon {
     id: NodeId,
     instance: Box<dyn Instance>,
     outside: Outside,
-    attached: Attached,
     started: Instant,
     /// Since when everybody refuses this process as a second one with its id.
     duplicate_since: Option<Instant>,
@@ -99,7 +101,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    async fn start(home: &Home, disk: Disk, stored: Option<Stored>) -> anyhow::Result<Self> {
+    async fn start(home: &Home, disk: Disk, stored: Option<StateFile>) -> anyhow::Result<Self> {
         let (config, id) = (home.config.clone(), home.id);
         let me = config.start_as(id)?.uid();
         let mut seed = [0; 8];
@@ -108,11 +110,11 @@ impl Daemon {
             me,
             view: config.view(),
             settings: config.settings.clone(),
-            stored: stored.as_ref().map(|stored| stored.member),
+            stored: stored.as_ref().and_then(|file| kept(file, config.row.name)),
             seed: u64::from_le_bytes(seed),
         };
-        let mut instance = host::start(config.row, setup);
-        let face = Face::new(instance.standing(), config.settings.safety == Safety::Quorum);
+        let mut instance = host::start(config.row, config.safety, setup)?;
+        let face = Face::new(instance.standing(), config.safety == Safety::Quorum);
         let volume = Volume::begin(disk, &config, id, stored, instance.as_mut()).await?;
         let incarnation = instance.incarnation();
         let peers = config.peers.iter().filter(|peer| peer.id != id).map(|peer| (peer.id.0, peer.address.clone()));
@@ -128,7 +130,6 @@ impl Daemon {
             net: Net::start(settings, home.listener.try_clone()?)?,
             volume,
             ledger,
-            safety: config.settings.safety,
             face,
             id,
             watchers: BTreeSet::new(),
@@ -136,13 +137,12 @@ impl Daemon {
             notify: Notify::from_env(),
             hooks: config.on_change.clone().map(Hooks::start).transpose()?,
             untold: Vec::new(),
-            stop_children: false,
-            attaching: Vec::new(),
+            attached: Attached::default(),
         };
         let links = NodeSet::default();
-        let (attached, started) = (Attached::default(), Instant::now());
+        let started = Instant::now();
         let (duplicate_since, outdone, said_missing) = (None, None, false);
-        Ok(Daemon { config, id, instance, outside, attached, started, duplicate_since, outdone, said_missing, links })
+        Ok(Daemon { config, id, instance, outside, started, duplicate_since, outdone, said_missing, links })
     }
 
     async fn serve(mut self) -> anyhow::Result<Ended> {
@@ -158,8 +158,7 @@ impl Daemon {
         let sleep = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(sleep);
         loop {
-            let others = self.attached.deadline().into_iter().chain(self.outside.volume.deadline());
-            let deadline = self.instance.deadline().into_iter().chain(others).min();
+            let deadline = self.instance.deadline().into_iter().chain(self.outside.volume.deadline()).min();
             let left = deadline.map_or(Duration::from_hours(1), |due| due.saturating_sub(since_boot()));
             sleep.as_mut().reset(tokio::time::Instant::now() + left);
             tokio::select! {
@@ -203,13 +202,13 @@ impl Daemon {
     /// Due timers first, then everything the member wants done, then one write per socket.
     fn carry_out(&mut self) {
         let now = since_boot();
-        self.resign_when_stopped();
+        self.tell_attached();
         self.instance.tick(now);
         let done = self.instance.carry_out(now, &mut self.outside);
         let links = self.instance.links();
         if links != self.links {
             self.links = links;
-            let wanted: Vec<u32> = links.iter().filter_map(|at| Some(self.config.peers.get(at)?.id.0)).collect();
+            let wanted: Vec<u32> = links.iter().filter_map(|at| Some(self.config.peers.get(at.0)?.id.0)).collect();
             self.outside.net.want(&wanted);
         }
         self.outside.net.flush();
@@ -251,13 +250,13 @@ impl Daemon {
             NetEvent::Up { peer, incarnation } => {
                 tracing::debug!(peer, incarnation = incarnation.counter, "connected");
                 self.duplicate_since = None;
-                self.outside.volume.met(NodeId(peer), life_of(incarnation));
+                self.outside.volume.met(NodeId(peer), incarnation_of(incarnation));
                 self.instance.peer(NodeId(peer), true);
             }
             NetEvent::Down { peer, incarnation, why } => {
                 tracing::debug!(peer, %why, "disconnected");
                 if why == DownReason::Remote {
-                    self.instance.command(Command::Closed(NodeId(peer), life_of(incarnation)));
+                    self.instance.command(Command::Closed(NodeId(peer), incarnation_of(incarnation)));
                 }
                 self.instance.peer(NodeId(peer), false);
             }
@@ -267,7 +266,7 @@ impl Daemon {
             NetEvent::ClientFrame { client, payload } => self.request(client, &payload),
             NetEvent::ClientGone { client } => {
                 self.outside.watchers.remove(&client);
-                self.attached.gone(client);
+                self.outside.attached.gone(client);
             }
         }
         Ok(())
@@ -297,8 +296,8 @@ impl Daemon {
 
     fn written(&mut self, written: Written) -> anyhow::Result<()> {
         self.instance.tick(since_boot());
-        if let Some((record, barrier)) = self.outside.volume.finish(written)? {
-            self.instance.written(record, barrier);
+        if let Some(barrier) = self.outside.volume.finish(written)? {
+            self.instance.written(barrier);
         }
         Ok(())
     }
@@ -314,7 +313,7 @@ impl Daemon {
             }
             Ok(Request::Elect) => self.elect(),
             Ok(Request::History { after }) => return self.outside.ledger.ask(client, after),
-            Ok(Request::StepDown) => return self.step_down(client),
+            Ok(Request::StepDown) => self.step_down(),
             Ok(Request::Transfer { to }) => self.transfer(NodeId(to)),
             Ok(Request::Attach) => return self.attach(client),
             Ok(Request::Chaos(fault)) => match chaos::apply(fault, &self.config, self.id, &mut self.outside.net) {
@@ -344,7 +343,7 @@ impl Daemon {
             cluster: self.config.name.clone(),
             algorithm: self.config.row.name.to_owned(),
             topology: self.config.topology.name().to_owned(),
-            safety: self.config.settings.safety.name().to_owned(),
+            safety: self.config.safety.name().to_owned(),
             role: standing.role.name().to_owned(),
             leader: standing.leader.map(|leader| leader.0),
             epoch: standing.epoch.0,
@@ -364,19 +363,25 @@ impl Daemon {
 
     /// Hands leadership over before leaving: the others elect without having to notice a death.
     async fn leave(mut self) -> anyhow::Result<()> {
-        if self.outside.face.standing().role == Role::Leader {
-            self.stop_attached().await?;
-        }
+        self.outside.attached.leave();
         let leads = self.outside.face.standing().role == Role::Leader;
         let alone = !self.config.peers.iter().any(|peer| self.outside.net.is_connected(peer.id.0));
-        tracing::info!(handover = leads && !alone, "leaving");
+        let children = !self.outside.attached.is_empty();
+        tracing::info!(handover = leads && !alone, children, "leaving");
         self.outside.notify.say("STOPPING=1");
-        if leads && !alone {
+        if leads && (!alone || children) {
             self.instance.command(Command::StepDown);
             self.carry_out();
-            // Long enough for a heir that does not answer to be given up, and for a release without one.
-            let until = since_boot() + HANDOVER.max(3 * self.config.settings.timing.answer_timeout);
-            while since_boot() < until && self.outside.face.standing().leader.is_none_or(|leader| leader == self.id) {
+            // Long enough for a successor that does not answer to be given up, and for a release without one.
+            let settings = &self.config.settings;
+            let handover = HANDOVER.max(3 * settings.election.answer_timeout);
+            let stopping = if children { CHILDREN.max(settings.timing.lease) } else { Duration::ZERO };
+            let until = since_boot() + handover + stopping;
+            let done = |outside: &Outside, id| {
+                let standing = outside.face.standing();
+                standing.leader.is_some_and(|leader| leader != id) || (alone && standing.role != Role::Leader)
+            };
+            while since_boot() < until && !done(&self.outside, self.id) {
                 self.turn(until).await?;
             }
         }
@@ -397,6 +402,13 @@ fn failed(code: FailCode, reason: String) -> Response {
     Response::Failed { reason, code }
 }
 
-fn life_of(Incarnation { counter, nonce }: Incarnation) -> algorithms::Incarnation {
-    algorithms::Incarnation { counter, nonce }
+fn incarnation_of(Incarnation { counter, nonce }: Incarnation) -> member::Incarnation {
+    member::Incarnation { counter, nonce }
+}
+
+/// What the member left on the disk.
+fn kept(file: &StateFile, algorithm: &str) -> Option<Kept> {
+    let authority = records::authority(file)?.encode();
+    let algorithm = if let OnDisk::Record(bytes) = records::algorithm(file, algorithm) { Some(bytes) } else { None };
+    Some(Kept { authority, algorithm })
 }

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::records::Stored;
-use crate::storage::Store;
+use crate::storage::{StateFile, Store};
 
 /// How many writes the median is over.
 const TIMES: usize = 64;
@@ -28,7 +27,7 @@ pub(crate) struct Written {
 
 #[derive(Debug)]
 pub(crate) struct Disk {
-    jobs: mpsc::Sender<(Ticket, Stored)>,
+    jobs: mpsc::Sender<(Ticket, StateFile)>,
     done: UnboundedReceiver<Written>,
     next: u64,
     /// The state file.
@@ -54,11 +53,11 @@ impl Disk {
         &self.path
     }
 
-    pub(crate) fn write(&mut self, stored: Stored) -> Ticket {
+    pub(crate) fn write(&mut self, file: StateFile) -> Ticket {
         let ticket = Ticket(self.next);
         self.next += 1;
         // The thread ends only with this struct; were it gone, the answer would never come and nothing be acknowledged.
-        let _ = self.jobs.send((ticket, stored));
+        let _ = self.jobs.send((ticket, file));
         ticket
     }
 
@@ -82,10 +81,10 @@ impl Disk {
     }
 }
 
-fn write_all(store: &Store, queue: &mpsc::Receiver<(Ticket, Stored)>, answers: &UnboundedSender<Written>) {
-    for (ticket, stored) in queue {
+fn write_all(store: &Store, queue: &mpsc::Receiver<(Ticket, StateFile)>, answers: &UnboundedSender<Written>) {
+    for (ticket, file) in queue {
         let begun = Instant::now();
-        let result = stored.write(store);
+        let result = store.write(&file);
         if answers.send(Written { ticket, result, took: begun.elapsed() }).is_err() {
             return;
         }

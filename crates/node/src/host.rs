@@ -6,45 +6,52 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use algorithms::catalog::Row;
-use algorithms::{Ctx, Election, Input, NodeId, Outbox, Protocol, Settings, Span, Uid, View};
+use algorithms::drive::{Counts, Dice, Driver, Effect};
+use algorithms::{Ctx, Election, Input, NodeId, Protocol, Uid, View};
+use anyhow::bail;
 use bytes::BytesMut;
-use member::reign::Clock;
-use member::{Command, Envelope, Event, Member, MemberVisitor, NodeSet, Record, Standing, Timer};
+use member::{
+    Authority, Command, Context, Envelope, Event, Incarnation, Member, MemberVisitor, NodeSet, Record, Safety,
+    Settings, Standing,
+};
 use transport::codec;
+
+use crate::records::{self, Kept};
 
 /// What the loop does for an instance.
 pub(crate) trait World {
     fn send(&mut self, to: NodeId, payload: &[u8]);
-    /// Writes the record; `barrier` is true if the instance waits for it.
-    fn write(&mut self, record: Record, barrier: bool);
-    fn announce(&mut self, event: Event);
-    /// This member may claim to lead until then, measured since boot.
-    /// `bare`: a majority thinks that nothing but this process acts on it.
-    fn leased(&mut self, until: Option<Duration>, bare: bool);
+    /// Writes the record; `barrier` is true if the instance waits for it. Writes are done in order.
+    fn write(&mut self, record: Kept, barrier: bool);
+    /// `until`: the moment since boot at which what the event says is over, if it says so.
+    fn announce(&mut self, event: Event, until: Option<Duration>);
 }
 
-/// One member, of whatever algorithm.
+/// One member, of whatever algorithm and authority.
 pub(crate) trait Instance {
+    /// The record that this process begins with, to be on the disk before anything else happens; then `written(true)`.
+    fn first_record(&mut self) -> anyhow::Result<Kept>;
     /// False: the bytes were no message of this algorithm.
     fn frame(&mut self, from: NodeId, payload: &[u8]) -> bool;
     fn peer(&mut self, peer: NodeId, up: bool);
     fn command(&mut self, command: Command);
-    /// Fires every timer that is due.
+    /// Fires every timer that is due, in the order of their moments.
     fn tick(&mut self, now: Duration);
     /// When the next timer is due, since boot.
     fn deadline(&self) -> Option<Duration>;
-    /// A write is on the disk: the barrier is open, or the background record is safe.
-    fn written(&mut self, record: Record, barrier: bool);
+    /// The oldest write of its kind is on the disk: the barrier is open, or the background record is safe.
+    fn written(&mut self, barrier: bool);
     /// Carries out the effects that are not behind a barrier. False: some are, and wait for the disk.
     fn carry_out(&mut self, now: Duration, world: &mut dyn World) -> bool;
     /// What it knows itself to be: its last word about it may still wait for the disk.
     fn standing(&self) -> Standing;
-    fn incarnation(&self) -> algorithms::Incarnation;
-    /// Is there anybody to take over, should it step down under quorum?
-    fn has_heir(&self) -> bool;
+    fn incarnation(&self) -> Incarnation;
+    /// Is there a member to take over, should this one step down?
+    fn has_successor(&self) -> bool;
     /// Does it know what was granted before its disk began?
     fn knows_the_past(&self) -> bool;
     fn links(&self) -> NodeSet;
+    /// Messages of the algorithm that were sent so far; heartbeats are not counted.
     fn algorithm_messages(&self) -> u64;
 }
 
@@ -54,103 +61,70 @@ pub(crate) struct Setup {
     pub(crate) me: Uid,
     pub(crate) view: View,
     pub(crate) settings: Settings,
-    pub(crate) stored: Option<Record>,
+    pub(crate) stored: Option<Kept>,
     pub(crate) seed: u64,
 }
 
-pub(crate) fn start(row: &'static Row, setup: Setup) -> Box<dyn Instance> {
-    member::dispatch(row, setup)
+pub(crate) fn start(row: &'static Row, safety: Safety, setup: Setup) -> anyhow::Result<Box<dyn Instance>> {
+    member::dispatch(row, safety, setup)
 }
 
 impl MemberVisitor for Setup {
-    type Output = Box<dyn Instance>;
+    type Output = anyhow::Result<Box<dyn Instance>>;
 
-    fn visit<E: Election>(self, _: &'static Row) -> Self::Output {
-        Box::new(Host::<E>::start(self))
+    fn visit<E: Election, A: Authority>(self, _: &'static Row) -> Self::Output {
+        Ok(Box::new(Host::<E, A>::start(self)?))
     }
 }
 
-struct Host<E: Election> {
+type MemberRecord<E, A> = Record<<A as Protocol>::Durable, <E as Protocol>::Durable>;
+
+struct Host<E: Election, A: Authority> {
     setup: Setup,
-    member: Member<E>,
-    effects: VecDeque<Effect<Member<E>>>,
-    timers: Timers<Timer<E::Timer>>,
-    /// Waits for a record to be on the disk.
-    blocked: bool,
+    driver: Driver<Member<E, A>, Duration>,
+    /// Records on their way to the disk that no effect waits for.
+    stores: VecDeque<MemberRecord<E, A>>,
+    sent: Counts,
     dice: Dice,
     buffer: BytesMut,
 }
 
-enum Effect<P: Protocol> {
-    Send(P::Link, P::Message),
-    SetTimer(P::Timer, Span),
-    CancelTimer(P::Timer),
-    Persist(P::Durable),
-    Store(P::Durable),
-    Announce(P::Event),
+fn context<'a>(setup: &'a Setup, dice: u64) -> Context<'a> {
+    Ctx { me: setup.me, view: &setup.view, settings: &setup.settings, dice }
 }
 
-/// (timer, when): a member has few timers, so a scan beats a heap.
-type Timers<T> = Vec<(T, Duration)>;
-
-/// Takes the effects of a step. A timer that is set anew or cancelled does not fire for its old setting, even while
-/// the new one waits behind a barrier.
-struct Effects<'a, P: Protocol> {
-    queue: &'a mut VecDeque<Effect<P>>,
-    timers: &'a mut Timers<P::Timer>,
-}
-
-impl<P: Protocol> Outbox<P> for Effects<'_, P> {
-    fn send(&mut self, to: P::Link, message: P::Message) {
-        self.queue.push_back(Effect::Send(to, message));
-    }
-    fn forward(&mut self, to: P::Link, message: P::Message) {
-        self.queue.push_back(Effect::Send(to, message));
-    }
-    fn set_timer(&mut self, timer: P::Timer, after: Span) {
-        self.timers.retain(|(known, _)| *known != timer);
-        self.queue.push_back(Effect::SetTimer(timer, after));
-    }
-    fn cancel_timer(&mut self, timer: P::Timer) {
-        self.timers.retain(|(known, _)| *known != timer);
-        self.queue.push_back(Effect::CancelTimer(timer));
-    }
-    fn persist(&mut self, record: P::Durable) {
-        self.queue.push_back(Effect::Persist(record));
-    }
-    fn store(&mut self, record: P::Durable) {
-        self.queue.push_back(Effect::Store(record));
-    }
-    fn announce(&mut self, event: P::Event) {
-        self.queue.push_back(Effect::Announce(event));
-    }
-}
-
-impl<E: Election> Host<E> {
-    fn start(setup: Setup) -> Self {
-        let (mut effects, mut timers) = (VecDeque::new(), Vec::new());
+impl<E: Election, A: Authority> Host<E, A> {
+    fn start(mut setup: Setup) -> anyhow::Result<Self> {
         let mut dice = Dice(setup.seed);
-        let ctx = Ctx { me: setup.me, view: &setup.view, settings: &setup.settings, dice: dice.roll() };
-        let outbox = &mut Effects { queue: &mut effects, timers: &mut timers };
-        let member = Member::start(&ctx, setup.stored, outbox);
-        Host { setup, member, effects, timers, blocked: false, dice, buffer: BytesMut::new() }
+        let stored = setup.stored.take().map(|kept| Self::decode(&kept)).transpose()?;
+        let driver = Driver::start(&context(&setup, dice.roll()), stored);
+        let (stores, sent, buffer) = (VecDeque::new(), Counts::default(), BytesMut::new());
+        Ok(Host { setup, driver, stores, sent, dice, buffer })
     }
 
-    fn step(&mut self, input: Input<Member<E>>) {
-        let Setup { me, view, settings, .. } = &self.setup;
-        let ctx = Ctx { me: *me, view, settings, dice: self.dice.roll() };
-        let outbox = &mut Effects { queue: &mut self.effects, timers: &mut self.timers };
-        self.member.step(&ctx, input, outbox);
-    }
-
-    fn set_timer(&mut self, timer: Timer<E::Timer>, at: Duration) {
-        match self.timers.iter_mut().find(|(known, _)| *known == timer) {
-            Some(entry) => entry.1 = at,
-            None => self.timers.push((timer, at)),
+    fn decode(kept: &Kept) -> anyhow::Result<MemberRecord<E, A>> {
+        let algorithm = kept.algorithm.as_deref().map(codec::decode).transpose();
+        match (codec::decode(&kept.authority), algorithm) {
+            (Ok(authority), Ok(algorithm)) => Ok(Record { authority, algorithm }),
+            _ => bail!("the state file holds a record that this version cannot read: start the version that wrote it"),
         }
     }
 
-    fn send(&mut self, to: NodeId, message: Envelope<E::Link, E::Message>, world: &mut dyn World) {
+    fn encode(Record { authority, algorithm }: &MemberRecord<E, A>) -> Kept {
+        Kept {
+            authority: records::encode(codec::to_vec(authority)),
+            algorithm: algorithm.as_ref().map(|record| records::encode(codec::to_vec(record))),
+        }
+    }
+
+    fn step(&mut self, input: Input<Member<E, A>>) {
+        self.driver.step(&context(&self.setup, self.dice.roll()), input);
+    }
+
+    fn send(&mut self, to: NodeId, message: Envelope<E::Link, E::Message, A::Message>, world: &mut dyn World) {
+        if let Some(message) = message.algorithm_message() {
+            self.sent.add(message);
+        }
         if to == self.setup.me.id {
             // A ring of one: the message comes back at once.
             return self.step(Input::Message { from: to, message });
@@ -163,7 +137,14 @@ impl<E: Election> Host<E> {
     }
 }
 
-impl<E: Election> Instance for Host<E> {
+impl<E: Election, A: Authority> Instance for Host<E, A> {
+    fn first_record(&mut self) -> anyhow::Result<Kept> {
+        match self.driver.next_effect(|_, after| after.max) {
+            Some(Effect::Persist(record)) => Ok(Self::encode(&record)),
+            _ => bail!("a member begins with its record"),
+        }
+    }
+
     fn frame(&mut self, from: NodeId, payload: &[u8]) -> bool {
         match codec::decode(payload) {
             Ok(message) => self.step(Input::Message { from, message }),
@@ -181,86 +162,64 @@ impl<E: Election> Instance for Host<E> {
     }
 
     fn tick(&mut self, now: Duration) {
-        while let Some(at) = self.timers.iter().position(|(_, due)| *due <= now) {
-            let (timer, _) = self.timers.swap_remove(at);
+        while let Some(timer) = self.driver.pop_due(now) {
             self.step(Input::Timer(timer));
         }
     }
 
     fn deadline(&self) -> Option<Duration> {
-        self.timers.iter().map(|(_, due)| *due).min()
+        self.driver.next_due()
     }
 
-    fn written(&mut self, record: Record, barrier: bool) {
+    fn written(&mut self, barrier: bool) {
         if barrier {
-            self.blocked = false;
-        } else {
+            self.driver.written();
+        } else if let Some(record) = self.stores.pop_front() {
             self.step(Input::Stored(record));
         }
     }
 
     fn carry_out(&mut self, now: Duration, world: &mut dyn World) -> bool {
-        while !self.blocked {
-            let Some(effect) = self.effects.pop_front() else { return true };
+        loop {
+            let dice = &mut self.dice;
+            let Some(effect) = self.driver.next_effect(|_, span| now + span.draw(dice.roll())) else {
+                return !self.driver.owes_effects();
+            };
             match effect {
-                Effect::Send(to, message) => self.send(to, message, world),
-                Effect::SetTimer(timer, span) => {
-                    let after = span.draw(self.dice.roll());
-                    self.set_timer(timer, now + after);
+                Effect::Send { to, message, .. } => self.send(to, message, world),
+                Effect::Persist(record) => world.write(Self::encode(&record), true),
+                Effect::Store(record) => {
+                    world.write(Self::encode(&record), false);
+                    self.stores.push_back(record);
                 }
-                Effect::CancelTimer(timer) => self.timers.retain(|(known, _)| *known != timer),
-                Effect::Persist(record) => {
-                    self.blocked = true;
-                    world.write(record, true);
-                }
-                Effect::Store(record) => world.write(record, false),
-                Effect::Announce(Event::Lease { until: slot, bare }) => {
-                    let lease = Timer::Reign(Clock::Lease(slot));
-                    let until = self.timers.iter().find(|(timer, _)| *timer == lease).map(|(_, due)| *due);
-                    world.leased(until, bare);
-                }
-                Effect::Announce(event) => world.announce(event),
+                Effect::Announce(event) => world.announce(event, self.driver.deadline_of(&event)),
+                Effect::SetTimer(..) | Effect::CancelTimer(_) => {}
             }
         }
-        self.effects.is_empty()
     }
 
     fn standing(&self) -> Standing {
-        self.member.standing()
+        self.driver.machine().standing()
     }
 
-    fn incarnation(&self) -> algorithms::Incarnation {
-        self.member.incarnation()
+    fn incarnation(&self) -> Incarnation {
+        self.driver.machine().incarnation()
     }
 
-    fn has_heir(&self) -> bool {
-        let Setup { me, view, settings, .. } = &self.setup;
-        self.member.heir(&Ctx { me: *me, view, settings, dice: 0 }).is_some()
+    fn has_successor(&self) -> bool {
+        self.driver.machine().best_successor(&context(&self.setup, 0)).is_some()
     }
 
     fn knows_the_past(&self) -> bool {
-        self.member.reign().is_none_or(|reign| !reign.is_blank())
+        self.driver.machine().authority().knows_the_past()
     }
 
     fn links(&self) -> NodeSet {
-        self.member.links(&self.setup.view)
+        self.driver.machine().links(&self.setup.view)
     }
 
     fn algorithm_messages(&self) -> u64 {
-        self.member.algorithm_messages()
-    }
-}
-
-/// splitmix64: fair enough for jitter and incarnation nonces, seeded by the kernel.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.sent.total()
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use algorithms::{Epoch, NodeId, Safety};
-use member::Record;
+use algorithms::{Epoch, NodeId};
 use member::reign::Vote;
+use member::{QuorumRecord, Safety};
 use thiserror::Error;
 
 use crate::config::Config;
-use crate::records::Stored;
+use crate::records::{self, AuthorityRecord, OnDisk};
 use crate::storage::{StateFile, VolumeRecord};
 
 /// What the operator said about the disk.
@@ -40,6 +40,12 @@ pub enum Mismatch {
          and start each once with --accept-members"
     )]
     Members,
+    #[error(
+        "the state on disk holds a record of the algorithm {recorded}, the config says {configured}: promises in that \
+         record would be forgotten. Write algorithm = \"{recorded}\", or give this member an empty data directory, one \
+         member after the other"
+    )]
+    Algorithm { recorded: String, configured: &'static str },
     #[error("--bootstrap is for a member that has no votes on disk; this one has: start it without")]
     Bootstrap,
 }
@@ -47,21 +53,25 @@ pub enum Mismatch {
 pub(crate) fn go_on(
     config: &Config,
     id: NodeId,
-    stored: Option<Stored>,
+    stored: Option<StateFile>,
     start: Start,
-) -> Result<Option<Stored>, Mismatch> {
-    let volume = stored.as_ref().map(|stored| &stored.file.volume);
+) -> Result<Option<StateFile>, Mismatch> {
+    let volume = stored.as_ref().map(|file| &file.volume);
     if let Some(volume) = volume.filter(|volume| volume.id != id) {
         return Err(Mismatch::Owner { owner: volume.id, id });
     }
-    let safety = config.settings.safety;
+    let safety = config.safety;
     if let Some(volume) = volume.filter(|volume| volume.safety != safety) {
         return Err(Mismatch::Safety { recorded: volume.safety.name(), configured: safety.name() });
+    }
+    let algorithm = stored.as_ref().map(|file| records::algorithm(file, config.row.name));
+    if let Some(OnDisk::OfAnother(recorded)) = algorithm {
+        return Err(Mismatch::Algorithm { recorded, configured: config.row.name });
     }
     if safety == Safety::Classic {
         return Ok(stored);
     }
-    let votes = stored.as_ref().is_some_and(|stored| stored.member.vote.is_some());
+    let votes = stored.as_ref().and_then(records::authority).is_some_and(|record| record.vote().is_some());
     if start.bootstrap {
         return if votes { Err(Mismatch::Bootstrap) } else { Ok(Some(new_cluster(config, id, stored))) };
     }
@@ -70,14 +80,15 @@ pub(crate) fn go_on(
 }
 
 /// The operator's word that nothing was ever granted stands for asking all the others.
-fn new_cluster(config: &Config, id: NodeId, stored: Option<Stored>) -> Stored {
+fn new_cluster(config: &Config, id: NodeId, stored: Option<StateFile>) -> StateFile {
     let vote = Vote { epoch: Epoch(0), holder: None, longest_lease: config.settings.timing.lease };
     let (members, seen) = (config.votes_digest(), BTreeMap::new());
-    let mut stored = stored.unwrap_or_else(|| Stored {
-        file: StateFile::new(VolumeRecord { id, refused: false, members, safety: Safety::Quorum, seen }),
-        member: Record::default(),
-    });
-    stored.file.volume.members = members;
-    stored.member.vote = Some(vote);
-    stored
+    let record = stored.as_ref().and_then(records::authority);
+    let quorum = if let Some(AuthorityRecord::Quorum(record)) = record { record } else { QuorumRecord::default() };
+    let volume = VolumeRecord { id, refused: false, members, safety: Safety::Quorum, seen };
+    let mut file = stored.unwrap_or_else(|| StateFile::new(volume));
+    file.volume.members = members;
+    let record = AuthorityRecord::Quorum(QuorumRecord { vote: Some(vote), ..quorum });
+    records::put_authority(&mut file, record.encode());
+    file
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use algorithms::catalog::{self, Row};
-use algorithms::{NodeId, OnClose, Safety, Topology, Uid, View, Wins};
+use algorithms::{NodeId, Topology, Uid, View, Wins};
+use member::{OnClose, Safety};
 use node::config::{Config, EXAMPLE, Peer, PeerRole, Problems};
 
 /// A good config; line numbers in the tests count from its first line.
@@ -58,11 +59,14 @@ fn a_minimal_config_gets_its_defaults_from_the_catalog() {
     assert_eq!(config.name, "test");
     assert_eq!(config.row.name, catalog::DEFAULT);
     assert_eq!(config.topology, config.row.topology);
-    assert_eq!(config.settings.wins, config.row.wins);
-    assert_eq!(config.settings.safety, Safety::Classic);
+    assert_eq!(config.settings.election.wins, config.row.wins);
+    assert_eq!(config.safety, Safety::Classic);
     assert!(config.settings.preempt && !config.insecure && !config.chaos);
     let timing = &config.settings.timing;
-    assert_eq!(timing.coordinator_timeout, timing.answer_timeout * config.row.coordinator_factor);
+    assert_eq!(
+        config.settings.election.coordinator_timeout,
+        config.settings.election.answer_timeout * config.row.coordinator_factor
+    );
     assert_eq!(config.view().members(), [Uid::plain(1), Uid::plain(2)]);
     assert_eq!(config.peer(NodeId(2)).unwrap().address, "127.0.0.1:7402");
     assert_eq!(config.notices, []);
@@ -111,12 +115,15 @@ command = "echo 5"
         Config::parse(text, Path::new("/etc/conclave/all.toml")).unwrap_or_else(|problems| panic!("{problems}"));
     let millis = Duration::from_millis;
     let timing = &config.settings.timing;
-    assert_eq!(config.settings.wins, Wins::Lowest);
+    assert_eq!(config.settings.election.wins, Wins::Lowest);
     assert!(!config.settings.preempt && config.insecure && config.chaos);
     assert_eq!(config.settings.preempt_after, millis(2_000));
     assert_eq!(config.secret_file.as_deref(), Some(Path::new("/etc/conclave/keys/secret")));
     assert_eq!((timing.heartbeat, timing.suspect_after), (millis(20), millis(100)));
-    assert_eq!((timing.answer_timeout, timing.coordinator_timeout), (millis(40), millis(60_000)));
+    assert_eq!(
+        (config.settings.election.answer_timeout, config.settings.election.coordinator_timeout),
+        (millis(40), millis(60_000))
+    );
     assert_eq!((timing.start_grace, timing.lease, timing.max_drift), (millis(0), millis(1_500), 0.1));
     assert_eq!(config.settings.on_close, OnClose::Immediate);
     assert_eq!(config.settings.witnesses, [NodeId(65535)]);

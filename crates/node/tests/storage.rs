@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use algorithms::{Epoch, Incarnation, NodeId, Safety};
+use algorithms::{Epoch, NodeId};
 use member::reign::{Holder, Vote};
-use node::records::Stored;
+use member::{Incarnation, QuorumRecord, Safety};
+use node::records::{self, AuthorityRecord};
 use node::storage::{
     Damage, InstanceId, RecordKind, RecordV1, Section, StateFile, StorageError, Store, VolumeRecord, VoteV1,
 };
@@ -42,7 +43,7 @@ fn state(number: u64) -> StateFile {
     let seen = BTreeMap::from([(NodeId(2), Incarnation { counter: 4, nonce: 0xdead_beef })]);
     let volume = VolumeRecord { id: NodeId(3), refused: false, members: 99, safety: Safety::Quorum, seen };
     let mut file = StateFile::new(volume);
-    file.put_record(InstanceId::ELECTION, RecordKind::Member, number.to_le_bytes().to_vec());
+    file.put_record(InstanceId::ELECTION, RecordKind::Algorithm, number.to_le_bytes().to_vec());
     file.put_record(InstanceId::ELECTION, RecordKind::Authority, b"authority".to_vec());
     file
 }
@@ -165,20 +166,20 @@ fn sections_that_nobody_knows_survive_a_rewrite_byte_for_byte() {
     let dir = Dir::new("unknown");
     fs::create_dir_all(&dir.0).unwrap();
     let before =
-        file_with(&[(0, 2, 1, b"old"), (0, 77, 9, b"of the election"), (1, 2, 5, b"locks"), (300, 1, 0, b"\0\xff")]);
+        file_with(&[(0, 3, 1, b"old"), (0, 77, 9, b"of the election"), (1, 3, 5, b"locks"), (300, 1, 0, b"\0\xff")]);
     fs::write(dir.state(), &before).unwrap();
     let (store, file) = Store::open(&dir.0).unwrap();
     let mut file = file.unwrap();
     store.write(&file).unwrap();
     assert_eq!(fs::read(dir.state()).unwrap(), before, "unchanged, it is the same file");
-    file.put_record(InstanceId::ELECTION, RecordKind::Member, b"new".to_vec());
+    file.put_record(InstanceId::ELECTION, RecordKind::Authority, b"new".to_vec());
     store.write(&file).unwrap();
     drop(store);
     let after =
-        file_with(&[(0, 2, 1, b"new"), (0, 77, 9, b"of the election"), (1, 2, 5, b"locks"), (300, 1, 0, b"\0\xff")]);
+        file_with(&[(0, 3, 1, b"new"), (0, 77, 9, b"of the election"), (1, 3, 5, b"locks"), (300, 1, 0, b"\0\xff")]);
     assert_eq!(fs::read(dir.state()).unwrap(), after);
     let locks = Section { version: 5, bytes: b"locks".to_vec() };
-    assert_eq!(read(&dir.0).unwrap().record(InstanceId(1), RecordKind::Member), Some(&locks));
+    assert_eq!(read(&dir.0).unwrap().record(InstanceId(1), RecordKind::Authority), Some(&locks));
 }
 
 #[test]
@@ -230,26 +231,25 @@ fn a_file_of_format_1_is_read_and_rewritten_as_format_2_with_nothing_lost() {
     drop(store);
     assert_eq!(fs::read(dir.state()).unwrap(), first_format(), "a member's part is not dropped by a write");
 
-    let (store, stored) = Stored::open(&dir.0).unwrap();
-    let stored = stored.unwrap();
-    stored.write(&store).unwrap();
+    let (store, file) = records::open(&dir.0).unwrap();
+    store.write(&file.unwrap()).unwrap();
     drop(store);
     assert_eq!(fs::read(dir.state()).unwrap()[8..10], [2, 0], "written in the new format");
-    let again = Stored::open(&dir.0).unwrap().1.unwrap();
-    assert_eq!((&again.file.volume, &again.file.legacy), (&volume, &None));
-    assert_eq!(again.member, stored.member);
-    let vote = Vote { epoch: Epoch(77), holder: Some(Holder { id: NodeId(5), life: own }), longest_lease: lease };
-    let member::Record { incarnation, ceiling, followed, vote: voted } = again.member;
-    assert_eq!((incarnation, ceiling, followed, voted), (own, Epoch(128), Epoch(78), Some(vote)));
+    let again = records::open(&dir.0).unwrap().1.unwrap();
+    assert_eq!((&again.volume, &again.legacy), (&volume, &None));
+    let holder = Some(Holder { id: NodeId(5), incarnation: own });
+    let vote = Some(Vote { epoch: Epoch(77), holder, longest_lease: lease });
+    let record = QuorumRecord { incarnation: own, reserved_until: 128, followed: Epoch(78), vote };
+    assert_eq!(records::authority(&again), Some(AuthorityRecord::Quorum(record)));
 }
 
 #[test]
 fn a_volume_without_its_members_record_is_damaged() {
     let dir = Dir::new("no-member");
     fs::create_dir_all(&dir.0).unwrap();
-    for bytes in [file_with(&[]), file_with(&[(0, 2, 1, b"not a record")])] {
+    for bytes in [file_with(&[]), file_with(&[(0, 3, 1, b"not a record")])] {
         fs::write(dir.state(), &bytes).unwrap();
-        let error = Stored::open(&dir.0).unwrap_err();
+        let error = records::open(&dir.0).unwrap_err();
         assert!(matches!(error, StorageError::Damaged { damage: Damage::Content, .. }), "{error}");
         assert_eq!(fs::read(dir.state()).unwrap(), bytes);
     }

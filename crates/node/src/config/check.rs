@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use algorithms::Topology;
 use algorithms::catalog::{self, Row};
-use algorithms::{Safety, Topology};
+use member::Safety;
 
 use super::problems::{Problem, Problems};
 use super::read::{Cluster, Draft, PeerDraft, fitting};
@@ -66,7 +67,7 @@ pub(super) fn all(draft: &Draft, config: &Config, problems: &mut Problems) {
 
 /// The algorithm's own demands on the members, asked once the list is known to be a list.
 fn members(cluster: &Cluster, config: &Config, problems: &mut Problems) {
-    if let Err(why) = (config.row.check)(&config.view(), config.settings.wins) {
+    if let Err(why) = (config.row.check)(&config.view(), config.settings.election.wins) {
         let line = cluster.algorithm.as_ref().map_or(cluster.line, |algorithm| algorithm.line);
         let remedy = format!("change that, or take another algorithm: {}", fitting(config.topology, |_| true));
         problems.push(line, format!("{} cannot run with these members: {why}", config.row.name), remedy);
@@ -138,10 +139,10 @@ fn times(draft: &Draft, config: &Config, problems: &mut Problems) {
         let remedy = format!("write suspect_after = \"{}\" or more, or a shorter heartbeat", Human(twice));
         problems.push(line, message, remedy);
     }
-    if config.settings.safety == Safety::Quorum {
+    if config.safety == Safety::Quorum {
         leases(draft, config, problems);
     }
-    let (short, long) = (timing.answer_timeout, timing.coordinator_timeout);
+    let (short, long) = (config.settings.election.answer_timeout, config.settings.election.coordinator_timeout);
     if let Some(line) = blame(said.coordinator_timeout, said.answer_timeout).filter(|_| long <= short) {
         let message = format!(
             "coordinator_timeout (T', {}) is not longer than answer_timeout (T, {})",
@@ -158,9 +159,10 @@ fn times(draft: &Draft, config: &Config, problems: &mut Problems) {
 /// A lease must outlast an attempt to get one, and a better member must leave a new leader the time to settle.
 fn leases(draft: &Draft, config: &Config, problems: &mut Problems) {
     let (said, timing) = (&draft.timing, &config.settings.timing);
-    let shortest = timing.answer_timeout.saturating_mul(2);
+    let answer_timeout = config.settings.election.answer_timeout;
+    let shortest = answer_timeout.saturating_mul(2);
     if let Some(line) = blame(said.lease, said.answer_timeout).filter(|_| timing.lease < shortest) {
-        let (lease, answer) = (Human(timing.lease), Human(timing.answer_timeout));
+        let (lease, answer) = (Human(timing.lease), Human(answer_timeout));
         let message = format!("lease ({lease}) is less than two answer_timeouts ({answer} each)");
         problems.push(line, message, format!("write lease = \"{}\" or more", Human(shortest)));
     }

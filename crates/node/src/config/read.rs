@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ::toml::de::DeTable;
 use algorithms::catalog::{self, Row};
-use algorithms::{NodeId, OnClose, Safety, Settings, Timing, Topology, Wins};
+use algorithms::{NodeId, Topology, Wins};
+use member::{OnClose, Safety, Settings, Timing};
 
 use super::problems::Problems;
 use super::section::{Found, Pairs, Reader, Section};
@@ -161,15 +162,15 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
     let pair = |link: &Found<(u32, u32)>| (NodeId(link.value.0), NodeId(link.value.1));
     let peers: Vec<Peer> = draft.peers.iter().map(resolve_peer).collect();
     let with_role = |role| peers.iter().filter(|peer| peer.role == role).map(|peer| peer.id).collect();
-    let timing = timing(&draft.timing, row);
+    let timing = timing(&draft.timing);
     Config {
         path: path.to_path_buf(),
         name: value(&cluster.name).unwrap_or_default(),
         topology: cluster.topology.map_or(row.topology, |found| found.value),
         row,
+        safety: cluster.safety.map_or(Safety::Quorum, |found| found.value),
         settings: Settings {
-            wins: cluster.wins.map_or(row.wins, |found| found.value),
-            safety: cluster.safety.map_or(Safety::Quorum, |found| found.value),
+            election: election(draft, row),
             preempt: cluster.preempt.is_none_or(|found| found.value),
             preempt_after: or(cluster.preempt_after, Settings::default().preempt_after.max(2 * timing.lease)),
             timing,
@@ -189,14 +190,23 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
     }
 }
 
-fn timing(times: &Times, row: &Row) -> Timing {
+/// What the textbook machine may know.
+fn election(draft: &Draft, row: &Row) -> algorithms::Settings {
+    let default = algorithms::Settings::default();
+    let answer_timeout = or(draft.timing.answer_timeout, default.answer_timeout);
+    let coordinator_timeout = answer_timeout.saturating_mul(row.coordinator_factor);
+    algorithms::Settings {
+        wins: draft.cluster.wins.map_or(row.wins, |found| found.value),
+        answer_timeout,
+        coordinator_timeout: or(draft.timing.coordinator_timeout, coordinator_timeout),
+    }
+}
+
+fn timing(times: &Times) -> Timing {
     let default = Timing::default();
-    let answer_timeout = or(times.answer_timeout, default.answer_timeout);
     Timing {
         heartbeat: or(times.heartbeat, default.heartbeat),
         suspect_after: or(times.suspect_after, default.suspect_after),
-        answer_timeout,
-        coordinator_timeout: or(times.coordinator_timeout, answer_timeout.saturating_mul(row.coordinator_factor)),
         start_grace: or(times.start_grace, default.start_grace),
         lease: or(times.lease, default.lease),
         max_drift: times.max_drift.map_or(default.max_drift, |found| found.value),

@@ -1,131 +1,90 @@
-//! Clients that run something for as long as this member leads (`ctl lead`). Before it gives leadership away of its own
-//! accord it tells them to stop and waits until they have left, so that the next leader's work does not overlap theirs.
+//! Clients that run a child process for as long as this member leads (`ctl lead`). The member itself decides when they
+//! must stop and how long it waits for that; here they are told, and their coming and going is told to the member.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use algorithms::OnClose;
 use client::Response;
-use member::{Command, Role};
+use member::{Command, OnClose, Role};
 use transport::ClientId;
 
 use super::Daemon;
-use crate::clock::since_boot;
-
-/// A client that has not left by then is hung, and the deadline of its guard must do. Never less than a lease.
-const PATIENCE: Duration = Duration::from_secs(1);
+use super::outside::Outside;
 
 #[derive(Debug, Default)]
 pub(super) struct Attached {
     clients: BTreeSet<ClientId>,
+    /// Attached, and to be told so once a majority of the voters knows.
+    waiting: Vec<ClientId>,
     /// What the member was last told.
     told: bool,
+    /// The clients were told to stop.
+    stopping: bool,
     /// This process is about to end: nothing begins any more.
     leaving: bool,
-    stopping: Option<Stopping>,
-}
-
-#[derive(Debug)]
-struct Stopping {
-    /// Since boot.
-    until: Duration,
-    /// Who asked the member to step down and waits for the answer.
-    askers: Vec<ClientId>,
 }
 
 impl Attached {
     pub(super) fn gone(&mut self, client: ClientId) {
         self.clients.remove(&client);
+        self.waiting.retain(|&waits| waits != client);
+        self.stopping &= !self.clients.is_empty();
     }
 
-    /// When to go on without those who are still there.
-    pub(super) fn deadline(&self) -> Option<Duration> {
-        self.stopping.as_ref().map(|stopping| stopping.until)
+    pub(super) fn is_empty(&self) -> bool {
+        self.clients.is_empty()
     }
 
-    /// The askers, once everybody has left or the patience is over.
-    fn take_stopped(&mut self, now: Duration) -> Option<Vec<ClientId>> {
-        let over = |stopping: &mut Stopping| self.clients.is_empty() || now >= stopping.until;
-        let stopping = self.stopping.take_if(over)?;
-        if !self.clients.is_empty() {
-            tracing::warn!(clients = self.clients.len(), "attached clients did not stop in time");
-            self.clients.clear();
+    pub(super) fn leave(&mut self) {
+        self.leaving = true;
+    }
+}
+
+impl Outside {
+    /// The member is about to give leadership away: the children must stop first.
+    pub(super) fn stop_children(&mut self) {
+        tracing::info!(clients = self.attached.clients.len(), "telling attached clients to stop");
+        self.attached.stopping = true;
+        for client in self.attached.clients.clone() {
+            self.reply(client, &Response::Stop);
         }
-        Some(stopping.askers)
+    }
+
+    /// The member goes on without them: the deadline of their guards must do.
+    pub(super) fn give_children_up(&mut self) {
+        tracing::warn!(clients = self.attached.clients.len(), "attached clients did not stop in time");
+        let leaving = self.attached.leaving;
+        self.attached = Attached { leaving, ..Attached::default() };
+    }
+
+    /// A majority knows that a child depends on this leadership, or there is no leadership.
+    pub(super) fn accept_attached(&mut self) {
+        for client in std::mem::take(&mut self.attached.waiting) {
+            self.reply(client, &Response::Done);
+        }
     }
 }
 
 impl Daemon {
     pub(super) fn attach(&mut self, client: ClientId) {
-        self.attached.clients.insert(client);
-        // The member itself, and not its face: voters may already have heard that nothing is attached.
+        self.outside.attached.clients.insert(client);
+        // The member itself, and not its face: voters may already have heard that no child depends on it.
         let leads = self.instance.standing().role == Role::Leader;
         if leads && self.config.settings.on_close == OnClose::Immediate {
             // Voters must not take this process's end for the end of what it started: they are told first.
-            self.outside.attaching.push(client);
+            self.outside.attached.waiting.push(client);
         } else {
             self.outside.reply(client, &Response::Done);
         }
-        if self.attached.stopping.is_some() || self.attached.leaving {
+        if self.outside.attached.stopping || self.outside.attached.leaving {
             self.outside.reply(client, &Response::Stop);
         }
     }
 
-    /// Steps down at once, or as soon as the attached clients have stopped: the answer comes then.
-    pub(super) fn step_down(&mut self, asker: ClientId) {
-        if let Some(refusal) = self.must_stay() {
-            return self.outside.reply(asker, &refusal);
-        }
-        let leads = self.outside.face.standing().role == Role::Leader;
-        if leads && !self.attached.clients.is_empty() {
-            self.tell_to_stop().push(asker);
-            return;
-        }
-        let response = self.resign();
-        self.outside.reply(asker, &response);
-    }
-
-    /// Called at every turn of the loop: resigns when the time has come.
-    pub(super) fn resign_when_stopped(&mut self) {
-        if std::mem::take(&mut self.outside.stop_children) {
-            self.tell_to_stop();
-        }
-        for asker in self.attached.take_stopped(since_boot()).unwrap_or_default() {
-            let response = self.resign();
-            self.outside.reply(asker, &response);
-        }
-        let attached = !self.attached.clients.is_empty();
-        if std::mem::replace(&mut self.attached.told, attached) != attached {
+    /// Tells the member when the first child attached or the last one left.
+    pub(super) fn tell_attached(&mut self) {
+        let attached = !self.outside.attached.is_empty();
+        if std::mem::replace(&mut self.outside.attached.told, attached) != attached {
             self.instance.command(Command::Attached(attached));
         }
-    }
-
-    /// Tells everybody attached to stop, and keeps the member going until they have.
-    pub(super) async fn stop_attached(&mut self) -> anyhow::Result<()> {
-        self.attached.leaving = true;
-        if self.attached.clients.is_empty() {
-            return Ok(());
-        }
-        self.tell_to_stop();
-        while let Some(until) = self.attached.deadline() {
-            self.turn(until).await?;
-        }
-        Ok(())
-    }
-
-    fn tell_to_stop(&mut self) -> &mut Vec<ClientId> {
-        if self.attached.stopping.is_none() {
-            tracing::info!(clients = self.attached.clients.len(), "telling attached clients to stop");
-            for &client in &self.attached.clients {
-                self.outside.reply(client, &Response::Stop);
-            }
-        }
-        let patience = PATIENCE.max(self.config.settings.timing.lease);
-        let fresh = || Stopping { until: since_boot() + patience, askers: Vec::new() };
-        &mut self.attached.stopping.get_or_insert_with(fresh).askers
-    }
-
-    fn resign(&mut self) -> Response {
-        self.command_leader(Command::StepDown)
     }
 }

@@ -1,17 +1,16 @@
 //! What operators may ask of the leader. Who does not lead says who does.
 
-use algorithms::{NodeId, Safety};
+use algorithms::NodeId;
 use client::{FailCode, Response};
-use member::{Command, Role};
+use member::{Command, Role, Safety};
 
 use super::{Daemon, failed};
 use crate::config::PeerRole;
 
 impl Daemon {
-    /// The machine itself asks for the children's end when the successor is ready.
     pub(super) fn transfer(&mut self, to: NodeId) -> Response {
         let able = self.config.peer(to).is_some_and(|peer| peer.role == PeerRole::Member);
-        if self.outside.safety == Safety::Classic {
+        if self.config.safety == Safety::Classic {
             let why = "a chosen successor needs safety = \"quorum\"; `ctl step-down` lets the others elect one";
             failed(FailCode::Failed, why.into())
         } else if to == self.id && self.outside.face.standing().role == Role::Leader {
@@ -27,7 +26,7 @@ impl Daemon {
 
     /// Whoever reigns by quorum is not disturbed by an election: it alone opens the next epoch.
     pub(super) fn elect(&mut self) -> Response {
-        let reigned = self.outside.safety == Safety::Quorum && self.outside.face.standing().leader.is_some();
+        let reigned = self.config.safety == Safety::Quorum && self.outside.face.standing().leader.is_some();
         if reigned {
             return self.command_leader(Command::Elect);
         }
@@ -35,16 +34,21 @@ impl Daemon {
         Response::Done
     }
 
-    /// Under quorum a leader that nobody would follow does not step down.
-    pub(super) fn must_stay(&self) -> Option<Response> {
+    /// The member stops its children first, and then hands over or resigns.
+    pub(super) fn step_down(&mut self) -> Response {
+        self.must_stay().unwrap_or_else(|| self.command_leader(Command::StepDown))
+    }
+
+    /// Under quorum a leader without a member to take over does not step down.
+    fn must_stay(&self) -> Option<Response> {
         let leads = self.outside.face.standing().role == Role::Leader;
-        let alone = leads && self.outside.safety == Safety::Quorum && !self.instance.has_heir();
+        let alone = leads && self.config.safety == Safety::Quorum && !self.instance.has_successor();
         let why = "nobody else stands: the others have stepped down less than ten seconds ago, have just started, or are \
                    not connected. Again in a while, or `ctl transfer ID`";
         alone.then(|| failed(FailCode::Failed, why.into()))
     }
 
-    pub(super) fn command_leader(&mut self, command: Command) -> Response {
+    fn command_leader(&mut self, command: Command) -> Response {
         let standing = self.outside.face.standing();
         match standing.leader {
             _ if standing.role == Role::Leader => {

@@ -3,24 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use algorithms::{NodeId, Safety};
+use algorithms::NodeId;
 use client::{LedgerKind, MemberEvent, Response};
-use member::{Cause, Event, Record, Role, Standing};
+use member::{Cause, Event, Role, Standing};
 use transport::{ClientId, Net, codec};
 
+use super::attached::Attached;
 use super::volume::Volume;
 use crate::face::Face;
 use crate::hooks::{Change, Hooks};
 use crate::host::World;
 use crate::ledger::Ledger;
 use crate::notify::Notify;
+use crate::records::Kept;
 
 /// What the member's effects reach.
 pub(super) struct Outside {
     pub(super) net: Net,
     pub(super) volume: Volume,
     pub(super) ledger: Ledger<ClientId>,
-    pub(super) safety: Safety,
     pub(super) face: Face,
     pub(super) id: NodeId,
     pub(super) watchers: BTreeSet<ClientId>,
@@ -29,10 +30,7 @@ pub(super) struct Outside {
     pub(super) hooks: Option<Hooks>,
     /// Transitions that people have not been told of.
     pub(super) untold: Vec<(Option<Standing>, Standing, Cause)>,
-    /// The member is asked to hand over: whoever acts on its leadership must stop first.
-    pub(super) stop_children: bool,
-    /// Attached, and to be told so once a majority of the voters knows.
-    pub(super) attaching: Vec<ClientId>,
+    pub(super) attached: Attached,
 }
 
 impl World for Outside {
@@ -40,11 +38,11 @@ impl World for Outside {
         self.net.send(to.0, payload);
     }
 
-    fn write(&mut self, record: Record, barrier: bool) {
+    fn write(&mut self, record: Kept, barrier: bool) {
         self.volume.write(record, barrier);
     }
 
-    fn announce(&mut self, event: Event) {
+    fn announce(&mut self, event: Event, until: Option<Duration>) {
         match event {
             Event::Suspects(peer) => {
                 tracing::warn!(peer = peer.0, "silent for too long: suspected, connection closed");
@@ -59,15 +57,14 @@ impl World for Outside {
                 self.tell_people();
                 self.ledger.append(LedgerKind::PromiseEnded { epoch: epoch.0, holder: holder.id.0 });
             }
-            Event::StopChildren => self.stop_children = true,
-            Event::Lease { .. } => {}
-        }
-    }
-
-    fn leased(&mut self, until: Option<Duration>, bare: bool) {
-        self.face.leased(until);
-        if !bare {
-            self.accept_attaching();
+            Event::StopChildren => self.stop_children(),
+            Event::ChildrenGivenUp => self.give_children_up(),
+            Event::Lease { no_child, .. } => {
+                self.face.leased(until);
+                if !no_child {
+                    self.accept_attached();
+                }
+            }
         }
     }
 }
@@ -79,18 +76,12 @@ impl Outside {
         // It may have waited for the disk longer than its lease: nobody is told of a leadership that is over.
         let now = self.face.standing();
         if now.role != Role::Leader {
-            self.accept_attaching();
+            self.accept_attached();
         }
         self.untold.push((old, now, cause));
         let event = event_of(self.id, now, cause);
         for watcher in self.watchers.clone() {
             self.reply(watcher, &Response::Event(event.clone()));
-        }
-    }
-
-    fn accept_attaching(&mut self) {
-        for client in std::mem::take(&mut self.attaching) {
-            self.reply(client, &Response::Done);
         }
     }
 

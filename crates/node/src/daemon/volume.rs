@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use algorithms::{Incarnation, NodeId, Safety};
-use anyhow::{Context as _, anyhow};
-use member::{Event, Record};
+use algorithms::NodeId;
+use anyhow::Context as _;
+use member::{Incarnation, Safety};
 
 use super::Daemon;
 use crate::clock::since_boot;
 use crate::config::Config;
 use crate::disk::{Disk, Ticket, Written};
-use crate::host::{Instance, World};
-use crate::records::Stored;
+use crate::host::Instance;
+use crate::records::{self, Kept};
 use crate::storage::{StateFile, VolumeRecord};
 
 /// A peer's new run is written down this much later, unless something else is written before: by then whatever its
@@ -27,32 +27,31 @@ const COUNTER_MAX: u64 = 1 << 40;
 
 pub(super) struct Volume {
     disk: Disk,
-    /// Everything on the disk but the member's newest record: whatever is written, all of it is written with it.
+    /// Everything that is on the disk or about to be: whatever changes, all of it is written.
     file: StateFile,
-    /// The member's newest record, written or about to be.
-    latest: Record,
+    algorithm: &'static str,
     /// When what was seen of the peers is to be written, since boot.
     remember_at: Option<Duration>,
     /// Writes under way for the member, and whether it waits for them.
-    writes: BTreeMap<Ticket, (Record, bool)>,
+    writes: BTreeMap<Ticket, bool>,
     /// The disk told of no peer when this process began.
     met_nobody: bool,
 }
 
 impl Volume {
-    /// Writes the first record of this run, before there is a network that could tell of it.
+    /// Writes the first record of this incarnation, before there is a network that could tell of it.
     pub(super) async fn begin(
         disk: Disk,
         config: &Config,
         id: NodeId,
-        stored: Option<Stored>,
+        stored: Option<StateFile>,
         instance: &mut dyn Instance,
     ) -> anyhow::Result<Self> {
-        // This run writes with this config, whatever the last one wrote with.
-        let (members, safety) = (config.votes_digest(), config.settings.safety);
+        // This process writes with this config, whatever the last one wrote with.
+        let (members, safety) = (config.votes_digest(), config.safety);
         let now = VolumeRecord { id, refused: false, members, safety, seen: BTreeMap::new() };
         let mut file = match stored {
-            Some(Stored { mut file, .. }) => {
+            Some(mut file) => {
                 file.volume = VolumeRecord { seen: file.volume.seen, ..now };
                 file
             }
@@ -60,21 +59,19 @@ impl Volume {
         };
         let met_nobody = file.volume.seen.is_empty();
         file.volume.seen.retain(|&peer, _| config.peer(peer).is_some());
-        let mut first = FirstWrite(None);
-        instance.carry_out(since_boot(), &mut first);
-        let latest = first.0.ok_or_else(|| anyhow!("a member begins with its record"))?;
+        let algorithm = config.row.name;
+        records::put(&mut file, algorithm, instance.first_record()?);
         let (remember_at, writes) = (None, BTreeMap::new());
-        let mut volume = Volume { disk, file, latest, remember_at, writes, met_nobody };
-        let first = volume.stored();
-        volume.write_now(first).await?;
-        instance.written(latest, true);
+        let mut volume = Volume { disk, file, algorithm, remember_at, writes, met_nobody };
+        volume.write_now().await?;
+        instance.written(true);
         Ok(volume)
     }
 
-    pub(super) fn write(&mut self, record: Record, barrier: bool) {
-        self.latest = record;
-        let ticket = self.write_latest();
-        self.writes.insert(ticket, (record, barrier));
+    pub(super) fn write(&mut self, record: Kept, barrier: bool) {
+        records::put(&mut self.file, self.algorithm, record);
+        let ticket = self.write_all();
+        self.writes.insert(ticket, barrier);
     }
 
     /// A peer is connected. What is new about it is written in the background.
@@ -92,7 +89,7 @@ impl Volume {
 
     pub(super) fn remember_when_due(&mut self, now: Duration) {
         if self.remember_at.is_some_and(|due| due <= now) {
-            self.write_latest();
+            self.write_all();
         }
     }
 
@@ -101,8 +98,8 @@ impl Volume {
         self.disk.written().await
     }
 
-    /// What the member is to be told of a finished write.
-    pub(super) fn finish(&mut self, Written { ticket, result, .. }: Written) -> anyhow::Result<Option<(Record, bool)>> {
+    /// Was the finished write the member's, and did the member wait for it?
+    pub(super) fn finish(&mut self, Written { ticket, result, .. }: Written) -> anyhow::Result<Option<bool>> {
         // A member that cannot write its epochs down could repeat them after a restart.
         result.with_context(|| cannot_write(self.disk.path()))?;
         Ok(self.writes.remove(&ticket))
@@ -123,41 +120,39 @@ impl Volume {
     /// forget, so it may go on above what the others have seen.
     fn has_no_past(&self) -> bool {
         match self.file.volume.safety {
-            Safety::Quorum => self.latest.vote.is_none(),
+            Safety::Quorum => records::authority(&self.file).is_none_or(|record| record.vote().is_none()),
             Safety::Classic => self.met_nobody,
         }
     }
 
-    /// What the next run begins with, so that it is later than the one with this counter.
-    pub(super) fn above(self, counter: u64) -> (Disk, Stored) {
-        let incarnation =
-            Incarnation { counter: counter.max(self.latest.incarnation.counter), ..self.latest.incarnation };
-        let member = Record { incarnation, ..self.latest };
-        let mut file = self.file;
-        if self.met_nobody {
-            // Still without a peer: a third one may have seen a later run.
+    /// What the next incarnation begins with, so that it is later than the one with this counter.
+    pub(super) fn above(self, counter: u64) -> (Disk, StateFile) {
+        let Volume { disk, mut file, met_nobody, .. } = self;
+        if met_nobody {
+            // Still without a peer: a third one may have seen a later incarnation.
             file.volume.seen.clear();
         }
-        (self.disk, Stored { file, member })
+        if let Some(mut record) = records::authority(&file) {
+            let incarnation = record.incarnation_mut();
+            incarnation.counter = incarnation.counter.max(counter);
+            records::put_authority(&mut file, record.encode());
+        }
+        (disk, file)
     }
 
-    fn write_latest(&mut self) -> Ticket {
+    fn write_all(&mut self) -> Ticket {
         self.remember_at = None;
-        self.disk.write(self.stored())
+        self.disk.write(self.file.clone())
     }
 
-    fn stored(&self) -> Stored {
-        Stored { file: self.file.clone(), member: self.latest }
-    }
-
-    /// Marks it, so that no later run of it is let in for being later than what the others have seen.
+    /// Marks it, so that no later incarnation of it is let in for being later than what the others have seen.
     pub(super) async fn refuse(&mut self) -> anyhow::Result<()> {
         self.file.volume.refused = true;
-        self.write_now(self.stored()).await
+        self.write_now().await
     }
 
-    async fn write_now(&mut self, stored: Stored) -> anyhow::Result<()> {
-        let ticket = self.disk.write(stored);
+    async fn write_now(&mut self) -> anyhow::Result<()> {
+        let ticket = self.write_all();
         loop {
             let written = self.disk.written().await;
             written.result.with_context(|| cannot_write(self.disk.path()))?;
@@ -213,16 +208,4 @@ fn cannot_write(state: &Path) -> String {
 
 fn directory(state: &Path) -> PathBuf {
     state.parent().map(Path::to_path_buf).unwrap_or_default()
-}
-
-/// Takes the record a member begins with; everything else waits behind it.
-struct FirstWrite(Option<Record>);
-
-impl World for FirstWrite {
-    fn write(&mut self, record: Record, _: bool) {
-        self.0 = Some(record);
-    }
-    fn send(&mut self, _: NodeId, _: &[u8]) {}
-    fn announce(&mut self, _: Event) {}
-    fn leased(&mut self, _: Option<Duration>, _: bool) {}
 }

@@ -9,7 +9,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use algorithms::{Incarnation, NodeId, Safety};
+use algorithms::NodeId;
+use member::{Incarnation, Safety};
 use thiserror::Error;
 
 const MAGIC: [u8; 8] = *b"cnclv-st";

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use algorithms::{Incarnation, NodeId, Safety};
+use algorithms::NodeId;
+use member::{Incarnation, Safety};
 
 use super::frame::{self, Damage, Fields, SEEN_MAX, Unwritable, put_incarnation};
 use super::sections::{InstanceId, Section, Sections};
@@ -43,8 +44,6 @@ pub struct VolumeRecord {
 /// Records whose content belongs to others than the storage: it keeps their bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RecordKind {
-    /// What the member around the algorithm must not forget.
-    Member = 2,
     /// What decides who may claim to lead.
     Authority = 3,
     /// What the algorithm itself keeps.
@@ -52,12 +51,12 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
-    pub const ALL: [RecordKind; 3] = [RecordKind::Member, RecordKind::Authority, RecordKind::Algorithm];
+    pub const ALL: [RecordKind; 2] = [RecordKind::Authority, RecordKind::Algorithm];
 
     /// The version of its layout that this code writes, and the newest it reads. Whoever changes the layout raises it.
     pub fn version(self) -> u16 {
         match self {
-            RecordKind::Member | RecordKind::Authority | RecordKind::Algorithm => 1,
+            RecordKind::Authority | RecordKind::Algorithm => 1,
         }
     }
 
@@ -67,7 +66,6 @@ impl RecordKind {
 
     fn name(self) -> &'static str {
         match self {
-            RecordKind::Member => "member",
             RecordKind::Authority => "authority",
             RecordKind::Algorithm => "algorithm",
         }
@@ -206,10 +204,10 @@ mod tests {
         Section { version, bytes: bytes.to_vec() }
     }
 
-    /// Every kind of record, a kind of the election that nobody knows yet, and another instance.
+    /// Every kind of record, kinds of the election that this code does not know, and another instance.
     fn full() -> StateFile {
         let mut file = StateFile::new(volume());
-        file.put_record(InstanceId::ELECTION, RecordKind::Member, b"member".to_vec());
+        file.sections.put(InstanceId::ELECTION, 2, section(1, b"member"));
         file.put_record(InstanceId::ELECTION, RecordKind::Authority, b"authority".to_vec());
         file.put_record(InstanceId::ELECTION, RecordKind::Algorithm, Vec::new());
         file.sections.put(InstanceId::ELECTION, 99, section(7, b"unknown"));
@@ -276,7 +274,7 @@ mod tests {
     #[test]
     fn a_newer_section_is_refused_where_this_code_knows_it_and_kept_where_it_does_not() {
         let volume = section(1, &volume().encode().unwrap());
-        for (kind, name) in [(1, "volume"), (2, "member"), (3, "authority"), (4, "algorithm")] {
+        for (kind, name) in [(1, "volume"), (3, "authority"), (4, "algorithm")] {
             let mut sections = vec![(0, 1, volume.clone())];
             sections.push((0, kind, section(2, b"newer")));
             let newer = Unreadable::NewerSection { name, version: 2, known: 1 };

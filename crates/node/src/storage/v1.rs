@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use algorithms::{Incarnation, NodeId, Safety};
+use algorithms::NodeId;
+use member::{Incarnation, Safety};
 
 use super::frame::Fields;
 
