@@ -370,7 +370,7 @@ fn a_fence_accepts_tokens_that_do_not_decrease_and_names_the_larger_one() {
     assert_eq!(refused.status.code(), Some(1));
     let [line] = &json_lines(&refused)[..] else { panic!("one object") };
     assert_eq!(keys(line), ["accepted", "largest", "schema", "token"]);
-    assert_eq!((&line["accepted"], &line["largest"]), (&false.into(), &10.into()));
+    assert_eq!((&line["accepted"], &line["token"], &line["largest"]), (&false.into(), &"3".into(), &"10".into()));
     assert_eq!(check("-1").status.code(), Some(2));
 
     std::fs::write(scratch.path().join("fence"), "damaged").unwrap();

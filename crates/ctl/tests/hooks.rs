@@ -56,7 +56,7 @@ const TELL: &str = "echo $CONCLAVE_ID $CONCLAVE_OLD_ROLE $CONCLAVE_NEW_ROLE lead
 async fn every_change_of_role_is_told_in_order_down_to_the_orderly_end() {
     let mut live = two_with_hook(TELL);
     let epoch = live.agreement_on(2, &[1, 2]).await;
-    let leads = format!("leader leader=2 token={} epoch={epoch}", epoch << 16 | 2);
+    let leads = format!("leader leader=2 token={} epoch={epoch}", epoch << 28);
     let lines = written(live.scratch.path(), 2, |line| line.ends_with(&leads)).await;
     assert!(lines[0].starts_with("none "), "{lines:?}");
     written(live.scratch.path(), 1, |line| line.ends_with(&format!("follower leader=2 token= epoch={epoch}"))).await;

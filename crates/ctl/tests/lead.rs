@@ -56,7 +56,7 @@ async fn the_command_has_its_stdin_and_the_token_of_the_reign() {
     let epoch = live.agreement_on(LEADER, BOTH).await;
     let mut lead = Lead::start(&live, LEADER, "read line; echo $line $CONCLAVE_EPOCH $CONCLAVE_TOKEN >&3");
     lead.ctl.stdin.take().unwrap().write_all(b"hello\n").await.unwrap();
-    let token = epoch << 16 | u64::from(LEADER);
+    let token = epoch << 28;
     assert_eq!(lead.next().await, Some(format!("hello {epoch} {token}")));
     assert_eq!(lead.exit().await.code(), Some(0));
 }

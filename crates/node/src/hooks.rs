@@ -40,7 +40,7 @@ impl Change {
     /// The token is the leader's own: followers have none to give to a resource.
     fn environment(&self) -> [(&'static str, String); 6] {
         let leads = self.leader == Some(self.id);
-        let token = leads.then(|| Token::new(self.epoch, self.id).0.to_string());
+        let token = leads.then(|| Token::leader(self.epoch).to_string());
         [
             ("CONCLAVE_ID", self.id.to_string()),
             ("CONCLAVE_OLD_ROLE", self.old_role.to_owned()),
@@ -226,6 +226,6 @@ mod tests {
         hooks.finish();
         let said = std::fs::read_to_string(&file).unwrap();
         std::fs::remove_file(&file).unwrap();
-        assert_eq!(said, "3 candidate leader 3 1 65539\n3 leader follower 4 2\n3 follower candidate 2\n");
+        assert_eq!(said, "3 candidate leader 3 1 268435456\n3 leader follower 4 2\n3 follower candidate 2\n");
     }
 }

@@ -14,7 +14,7 @@ use crate::output::Output;
 /// noticing has a smaller token than its successor, so it is refused as soon as the successor has been here.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  ctl fence-check /srv/data/fence 458757
+  ctl fence-check /srv/data/fence 1879048192
   ctl lead --id 3 -- sh -c 'ctl fence-check /srv/data/fence && ./write'    # the token of the reign
 
 Exit codes: 0 accepted, 1 refused: a larger one was seen, or FILE is damaged.")]
@@ -30,14 +30,20 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Line {
     schema: &'static str,
-    token: u64,
+    /// In decimal, like `largest`: tokens pass 2^53, where many readers of JSON round.
+    token: String,
     accepted: bool,
     /// After the check.
-    largest: u64,
+    largest: String,
 }
 
 pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
-    let line = |accepted, largest| Line { schema: "conclave.fence/1", token: args.token, accepted, largest };
+    let line = |accepted, largest: u64| Line {
+        schema: "conclave.fence/1",
+        token: args.token.to_string(),
+        accepted,
+        largest: largest.to_string(),
+    };
     match Fence::open(&args.file).and_then(|mut fence| fence.check(args.token)) {
         Ok(()) if output.is_json() => Ok(Output::json(&line(true, args.token))?),
         Ok(()) => Ok(Output::line(format!("accepted {}", args.token))?),

@@ -19,7 +19,7 @@ const ON_CLOSE: [(&str, OnClose); 2] = [("wait-lease", OnClose::WaitLease), ("im
 const ROLES: [(&str, PeerRole); 3] =
     [("member", PeerRole::Member), ("witness", PeerRole::Witness), ("learner", PeerRole::Learner)];
 
-/// Ids fill 16 bits of a fencing token.
+/// What `config/example.toml` promises.
 const ID_MAX: u32 = 0xffff;
 
 /// The file as it is written: what it does not say is `None`.

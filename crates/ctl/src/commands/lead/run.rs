@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use algorithms::{Epoch, NodeId, Token};
+use algorithms::{Epoch, Token};
 use client::{Attachment, ClientError, Notice};
 
 use super::member::{Answer, Member, Poller};
@@ -45,7 +45,7 @@ impl Run {
     pub(super) fn start(args: &Args, member: &Member, terms: Terms, accession: Accession) -> Result<Self, Failure> {
         let Accession { attachment, epoch, deadlines } = accession;
         let id = member.id();
-        let token = Token::new(Epoch(epoch), NodeId(id)).0;
+        let token = Token::leader(Epoch(epoch));
         let environment = [("CONCLAVE_TOKEN", token.to_string()), ("CONCLAVE_EPOCH", epoch.to_string())];
         let alarm = Alarm::new()?;
         alarm.set(deadlines.soft)?;
