@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
-use client::{Client, MemberStatus, Observer, ask_all, format_duration};
+use client::{Client, Electorate, MemberStatus, Observer, ask_all, format_duration};
 use serde::Serialize;
 
 use super::super::choices::{self, AlgorithmArg, TopologyArg};
@@ -171,7 +171,7 @@ fn sent(statuses: &[MemberStatus]) -> u64 {
 async fn settle(cluster: &Cluster, observer: &mut Observer, best: Option<u32>) -> Result<u32> {
     let nodes = observer.endpoints().len();
     let agreed = |observer: &Observer| {
-        let (leader, _) = observer.verdict(1).leader()?;
+        let (leader, _) = observer.agreed()?;
         (observer.views().len() == nodes && best.is_none_or(|best| best == leader)).then_some(leader)
     };
     let _ = tokio::time::timeout(PATIENCE, observer.until(|observer| agreed(observer).is_some())).await;
@@ -179,7 +179,7 @@ async fn settle(cluster: &Cluster, observer: &mut Observer, best: Option<u32>) -
         let logs = cluster.ids().map(|id| format!("{id}: {}", cluster.log_tail(id, LOG_LINES)));
         let logs = logs.collect::<Vec<_>>().join("\n");
         let wanted = best.map_or_else(|| "one leader".to_owned(), |best| best.to_string());
-        let (verdict, patience) = (observer.verdict(1), format_duration(PATIENCE));
+        let (verdict, patience) = (observer.verdict(&Electorate::Anybody), format_duration(PATIENCE));
         anyhow!("members are {verdict} after {patience}, not all following {wanted}\n{logs}")
     })
 }
