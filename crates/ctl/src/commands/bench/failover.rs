@@ -4,15 +4,16 @@
 //! streams. Every stream is awaited, and each event is stamped as it arrives.
 
 mod course;
+mod machine;
 mod slowest;
 
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use client::history::{Ledgers, MemberLedger};
-use client::{Client, Electorate, MemberStatus, Observer, ask_all, format_duration};
+use client::{Client, Electorate, MemberStatus, Observer, Request, ask_all, format_duration};
 use serde::Serialize;
 
 use self::course::{Course, Ending};
@@ -30,12 +31,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOG_LINES: usize = 3;
 /// So many trials may be spoiled, or as many as were asked for.
 const DISCARDS_MAX: u32 = 10;
+/// By then members have written down that the old leader is back.
+const WRITTEN_DOWN: Duration = Duration::from_millis(1500);
+/// A disk that is busy for longer than this is busy all the time.
+const DISK_PATIENCE: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Measure the time from a leader's failure until all survivors report its successor
 ///
 /// Runs a cluster of its own in a temporary directory. After each trial the old leader is restarted with its data, and
 /// everybody agrees on it again before the next one. A trial before which members had left the leader is discarded and
-/// repeated. Below the table stands what the slowest trial waited for, by the members' own ledgers.
+/// repeated. A trial begins when nothing of the one before is being written to disk. Below the table stands what the slowest trial waited for, by the members' own ledgers.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl bench failover
@@ -144,10 +150,12 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
     let mut observer = cluster.observer();
     let mut samples = Samples::default();
     let mut slowest: Option<(u32, Course, Ending)> = None;
+    let mut restarted = Instant::now();
     let mut trial = 1;
     while trial <= args.trials {
         let leader = settle(cluster, &mut observer, plan.best()).await;
         let leader = leader.with_context(|| format!("before trial {trial}"))?;
+        quiet(cluster, restarted).await?;
         let before = statuses(cluster, leader).await;
         if trial == 1 {
             let connections = |status: &MemberStatus| status.peers.iter().filter(|peer| peer.connected).count();
@@ -159,7 +167,7 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
             if samples.discarded > DISCARDS_MAX.max(args.trials) {
                 bail!("{} trials were discarded: the members changed their leader unasked", samples.discarded);
             }
-            begin_anew(cluster, &mut observer, leader).await?;
+            restarted = begin_anew(cluster, &mut observer, leader).await?;
             continue;
         };
         let took = milliseconds(ending.last.after);
@@ -173,7 +181,7 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
         if slowest.as_ref().is_none_or(|(_, _, slowest)| slowest.last.after < ending.last.after) {
             slowest = Some((trial, course, ending));
         }
-        begin_anew(cluster, &mut observer, leader).await?;
+        restarted = begin_anew(cluster, &mut observer, leader).await?;
         trial += 1;
     }
     if progress {
@@ -186,9 +194,25 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
 }
 
 /// Also after a pause or a resignation: a fresh process stands again at once.
-async fn begin_anew(cluster: &mut Cluster, observer: &mut Observer, leader: u32) -> Result<()> {
+async fn begin_anew(cluster: &mut Cluster, observer: &mut Observer, leader: u32) -> Result<Instant> {
     cluster.restart(leader).await?;
     observer.forget(leader as usize - 1);
+    Ok(Instant::now())
+}
+
+/// Waits until nothing of the last trial is under way: members write down whom they met a second after they did, and a
+/// process that is killed inside a write closes its connections only when the disk has answered.
+async fn quiet(cluster: &Cluster, restarted: Instant) -> Result<()> {
+    tokio::time::sleep_until((restarted + WRITTEN_DOWN).into()).await;
+    for endpoint in cluster.endpoints() {
+        // A page of the ledger comes when everything before it is on the disk.
+        let mut client = Client::connect(&endpoint.address, cluster.settings()).await?;
+        client.request(&Request::History { after: Some(u64::MAX) }).await?;
+    }
+    let begun = Instant::now();
+    while cluster.ids().any(|id| cluster.waits_for_disk(id)) && begun.elapsed() < DISK_PATIENCE {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
     Ok(())
 }
 
@@ -232,7 +256,7 @@ async fn settle(cluster: &Cluster, observer: &mut Observer, best: Option<u32>) -
 /// One fault, until the last survivor reported the successor. `None`: the members changed their leader before it, so
 /// that is not what was measured.
 async fn strike(
-    cluster: &Cluster,
+    cluster: &mut Cluster,
     observer: &mut Observer,
     old: u32,
     fault: Fault,
@@ -264,13 +288,18 @@ async fn strike(
     }
     let ended = async {
         loop {
-            course.take(&observer.next().await);
+            tokio::select! {
+                biased;
+                report = observer.next() => course.take(&report),
+                (id, _) = cluster.next_exit() => if id == old { course.ended() },
+            }
             if let Some(ending) = course.ending() {
                 return ending;
             }
         }
     };
     let ending = tokio::time::timeout(PATIENCE, ended).await;
+    course.stop();
     let ending = ending.map_err(|_| anyhow!("no successor after {}", format_duration(PATIENCE)))?;
     Ok((!course.is_spoiled()).then_some((course, ending)))
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use client::{MemberEvent, News, Report};
 
+use super::machine::Machine;
 use crate::guard::boottime;
 
 /// One fault and what came of it.
@@ -19,6 +20,9 @@ pub(super) struct Course {
     last: Vec<Option<Seen>>,
     /// Somebody had left the old leader before the fault.
     spoiled: bool,
+    machine: Machine,
+    /// When the old leader's process was gone, with its connections; from the fault.
+    pub(super) gone: Option<Duration>,
 }
 
 /// The last word of a survivor since the fault.
@@ -42,10 +46,12 @@ pub(super) struct Ending {
 impl Course {
     /// Call it right before the fault.
     pub(super) fn begin(old: u32, survivors: Vec<usize>, endpoints: usize) -> Self {
+        // Before the clock starts: this reads files.
+        let machine = Machine::now();
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (last, start_boot) = (vec![None; endpoints], boottime::now());
-        let start_wall_ms = wall.as_millis() as u64;
-        Course { old, survivors, start: Instant::now(), start_wall_ms, start_boot, last, spoiled: false }
+        let (start_wall_ms, last, spoiled) = (wall.as_millis() as u64, vec![None; endpoints], false);
+        let (start_boot, start) = (boottime::now(), Instant::now());
+        Course { old, survivors, start, start_wall_ms, start_boot, last, spoiled, machine, gone: None }
     }
 
     pub(super) fn take(&mut self, report: &Report) {
@@ -64,6 +70,26 @@ impl Course {
     /// A change that the fault did not cause: it arrived before it, or the member stamped it before it.
     fn is_too_early(&self, when: Instant, event: &MemberEvent) -> bool {
         event.leader != Some(self.old) && (when < self.start || event.at_ms < self.start_wall_ms)
+    }
+
+    /// The old leader's process has just ended.
+    pub(super) fn ended(&mut self) {
+        self.gone = Some(self.start.elapsed());
+    }
+
+    /// Call it when it has ended.
+    pub(super) fn stop(&mut self) {
+        self.machine = Machine::now().since(self.machine);
+    }
+
+    /// What the machine did from the beginning to the stop.
+    pub(super) fn machine(&self) -> Machine {
+        self.machine
+    }
+
+    #[cfg(test)]
+    pub(super) fn after(&self, time: Duration) -> Instant {
+        self.start + time
     }
 
     /// A survivor had left the old leader before the fault, so what is measured is not the fault's.

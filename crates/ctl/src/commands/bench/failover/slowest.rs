@@ -7,6 +7,7 @@ use client::{LedgerEntry, LedgerKind};
 use serde::Serialize;
 
 use super::course::{Course, Ending};
+use super::machine::Machine;
 use super::milliseconds;
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -20,6 +21,8 @@ pub(super) struct Slowest {
     pub(super) waited_for: String,
     /// From the fault to the last report, in order.
     pub(super) parts: Vec<Part>,
+    /// What the machine did meanwhile.
+    pub(super) machine: Machine,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -35,7 +38,7 @@ pub(super) struct Part {
 
 impl Slowest {
     pub(super) fn of(trial: u32, course: &Course, ending: &Ending, ledgers: &Ledgers) -> Self {
-        let (winner, last) = (ending.successor, ending.last.member);
+        let last = ending.last.member;
         let mut marks = marks(course, ending, ledgers);
         marks.push((ending.last.after, last, format!("the report of member {last} reached ctl")));
         // Two members' steps may cross: a step that was over before the one in front of it took no time.
@@ -49,23 +52,27 @@ impl Slowest {
             })
             .collect();
         let longest = parts.iter().max_by(|a, b| a.took_ms.total_cmp(&b.took_ms));
-        let waited_for = longest
-            .map_or_else(String::new, |part| format!("{:.1} ms until {}, winner {winner}", part.took_ms, part.what));
+        let waited_for = longest.map_or_else(String::new, |part| format!("{:.1} ms until {}", part.took_ms, part.what));
         let ms = milliseconds(ending.last.after);
-        Slowest { trial, ms, last_member: last, waited_for, parts }
+        Slowest { trial, ms, last_member: last, waited_for, parts, machine: course.machine() }
     }
 
     /// One line for people.
     pub(super) fn line(&self) -> String {
         let parts: Vec<String> =
             self.parts.iter().map(|part| format!("{} after {:.1} ms", part.what, part.after_ms)).collect();
-        let Slowest { trial, ms, last_member, waited_for, .. } = self;
+        let Slowest { trial, ms, last_member, waited_for, machine, .. } = self;
         format!(
-            "slowest: {ms:.1} ms in trial {trial}: member {last_member} reported last; it waited {waited_for} ({})",
-            parts.join("; ")
+            "slowest: {ms:.1} ms in trial {trial}: member {last_member} reported last; it waited {waited_for} ({}; the \
+             machine meanwhile: {})",
+            parts.join("; "),
+            machine.in_words()
         )
     }
 }
+
+/// A member writes an entry after it has sent the report.
+const STAMPED_LATE: Duration = Duration::from_millis(5);
 
 type Mark = (Duration, u32, String);
 
@@ -76,6 +83,10 @@ fn marks(course: &Course, ending: &Ending, ledgers: &Ledgers) -> Vec<Mark> {
     let survivors = ledgers.members.iter().map(|ledger| ledger.id).filter(|id| *id != course.old);
     let left = |id: u32| during(id).find(|(_, kind)| leaves(kind, course.old)).map(|(at, _)| (at, id));
     let mut marks = Vec::new();
+    if let Some(gone) = course.gone {
+        // Its connections are closed last: a write to disk that is under way keeps them open.
+        marks.push((gone, course.old, format!("the killed member {} was gone", course.old)));
+    }
     if let Some((at, id)) = survivors.clone().filter_map(left).min() {
         marks.push((at, id, format!("member {id}, the first, left the old leader")));
     }
@@ -109,7 +120,8 @@ fn during<'a>(
     let (start, took) = (course.start_boot, ending.last.after);
     let entries = ledgers.members.iter().filter(move |ledger| ledger.id == id).flat_map(|ledger| &ledger.entries);
     let since = move |entry: &LedgerEntry| Duration::from_nanos(entry.boot_ns).checked_sub(start);
-    entries.filter_map(move |entry| since(entry).filter(|since| *since <= took).map(|since| (since, &entry.kind)))
+    let due = move |entry| since(entry).filter(|since| *since <= took + STAMPED_LATE);
+    entries.filter_map(move |entry| due(entry).map(|since| (since.min(took), &entry.kind)))
 }
 
 fn leaves(kind: &LedgerKind, old: u32) -> bool {
@@ -122,4 +134,70 @@ fn names(kind: &LedgerKind, whom: u32) -> bool {
 
 fn grants(kind: &LedgerKind, whom: u32) -> bool {
     matches!(kind, LedgerKind::Granted { holder, .. } if *holder == whom)
+}
+
+#[cfg(test)]
+mod tests {
+    use client::history::MemberLedger;
+    use client::{MemberEvent, News, Report};
+
+    use super::*;
+
+    fn ledger(course: &Course, id: u32, entries: &[(u64, LedgerKind)]) -> MemberLedger {
+        let boot_ns = |ms: u64| (course.start_boot + Duration::from_millis(ms)).as_nanos() as u64;
+        let entries = entries.iter().zip(1..).map(|((ms, kind), sequence)| LedgerEntry {
+            sequence,
+            wall_ms: 0,
+            boot_ns: boot_ns(*ms),
+            boot_id: [0; 16],
+            kind: kind.clone(),
+        });
+        MemberLedger { id, entries: entries.collect(), troubles: Vec::new() }
+    }
+
+    fn became(leader: Option<u32>) -> LedgerKind {
+        LedgerKind::Became { old: None, new: "any".into(), leader, epoch: 2, cause: "any".into() }
+    }
+
+    /// Member 3 is killed; 2 succeeds it after 40 ms, and 1 reports that after 42.
+    fn ended() -> (Course, Ending) {
+        let mut course = Course::begin(3, vec![0, 1], 3);
+        for (at, ms) in [(1, 41), (0, 42)] {
+            let role = if at == 1 { "leader" } else { "follower" }.to_owned();
+            let (id, cause) = (at as u32 + 1, "elected".to_owned());
+            let event = MemberEvent { id, at_ms: u64::MAX, role, leader: Some(2), epoch: 2, cause };
+            course.take(&Report { at, when: course.after(Duration::from_millis(ms)), news: News::Event(event) });
+        }
+        let ending = course.ending().unwrap();
+        (course, ending)
+    }
+
+    #[test]
+    fn the_longest_step_is_what_it_waited_for() {
+        let (course, ending) = ended();
+        let granted = LedgerKind::Granted { epoch: 2, holder: 2 };
+        let members = vec![
+            ledger(&course, 1, &[(1, became(None)), (39, granted), (41, became(Some(2))), (900, became(None))]),
+            ledger(&course, 2, &[(2, became(None)), (40, became(Some(2)))]),
+            ledger(&course, 3, &[(1, became(None))]),
+        ];
+        let slowest = Slowest::of(7, &course, &ending, &Ledgers { members, missing: Vec::new() });
+        let steps: Vec<(u32, f64)> = slowest.parts.iter().map(|part| (part.member, part.after_ms)).collect();
+        assert_eq!(steps, [(1, 1.0), (2, 2.0), (1, 39.0), (2, 40.0), (1, 41.0), (1, 42.0)]);
+        assert_eq!((slowest.trial, slowest.ms, slowest.last_member), (7, 42.0, 1));
+        assert!(slowest.waited_for.starts_with("37.0 ms until voter 1 granted"), "{}", slowest.waited_for);
+        assert!(
+            slowest.line().starts_with("slowest: 42.0 ms in trial 7: member 1 reported last"),
+            "{}",
+            slowest.line()
+        );
+    }
+
+    #[test]
+    fn without_ledgers_only_the_report_is_known() {
+        let (course, ending) = ended();
+        let slowest = Slowest::of(1, &course, &ending, &Ledgers::default());
+        assert_eq!(slowest.parts.len(), 1);
+        assert_eq!((slowest.parts[0].took_ms, slowest.parts[0].member), (42.0, 1));
+    }
 }
