@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// The kernel's counters since boot, or what they grew by. `None` where it has no such counter.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+#[allow(clippy::struct_field_names)] // the unit is part of the name
 pub(super) struct Machine {
     /// A hypervisor ran something else, on any processor. Counted in steps of 10 ms.
     pub(super) stolen_ms: Option<f64>,
