@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use client::history::{Ledgers, MemberLedger};
-use client::{Client, Electorate, MemberStatus, Observer, Request, ask_all, format_duration};
+use client::{Client, Electorate, MemberStatus, Observer, Request, ask_all, format_duration, within};
 use serde::Serialize;
 
 use self::course::{Course, Ending};
@@ -155,7 +155,7 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
     while trial <= args.trials {
         let leader = settle(cluster, &mut observer, plan.best()).await;
         let leader = leader.with_context(|| format!("before trial {trial}"))?;
-        quiet(cluster, restarted).await?;
+        quiet(cluster, restarted).await;
         let before = statuses(cluster, leader).await;
         if trial == 1 {
             let connections = |status: &MemberStatus| status.peers.iter().filter(|peer| peer.connected).count();
@@ -202,18 +202,21 @@ async fn begin_anew(cluster: &mut Cluster, observer: &mut Observer, leader: u32)
 
 /// Waits until nothing of the last trial is under way: members write down whom they met a second after they did, and a
 /// process that is killed inside a write closes its connections only when the disk has answered.
-async fn quiet(cluster: &Cluster, restarted: Instant) -> Result<()> {
+async fn quiet(cluster: &Cluster, restarted: Instant) {
     tokio::time::sleep_until((restarted + WRITTEN_DOWN).into()).await;
     for endpoint in cluster.endpoints() {
         // A page of the ledger comes when everything before it is on the disk.
-        let mut client = Client::connect(&endpoint.address, cluster.settings()).await?;
-        client.request(&Request::History { after: Some(u64::MAX) }).await?;
+        let page = async {
+            let mut client = Client::connect(&endpoint.address, cluster.settings()).await?;
+            client.request(&Request::History { after: Some(u64::MAX) }).await
+        };
+        // A member that does not answer is met in the trial.
+        let _ = within(DISK_PATIENCE, page).await;
     }
     let begun = Instant::now();
     while cluster.ids().any(|id| cluster.waits_for_disk(id)) && begun.elapsed() < DISK_PATIENCE {
         tokio::time::sleep(LOOK_AGAIN).await;
     }
-    Ok(())
 }
 
 /// What all members wrote down, as far as they answer.

@@ -83,12 +83,13 @@ fn marks(course: &Course, ending: &Ending, ledgers: &Ledgers) -> Vec<Mark> {
     let survivors = ledgers.members.iter().map(|ledger| ledger.id).filter(|id| *id != course.old);
     let left = |id: u32| during(id).find(|(_, kind)| leaves(kind, course.old)).map(|(at, _)| (at, id));
     let mut marks = Vec::new();
-    if let Some(gone) = course.gone {
-        // Its connections are closed last: a write to disk that is under way keeps them open.
-        marks.push((gone, course.old, format!("the killed member {} was gone", course.old)));
-    }
+    // A write to disk that is under way keeps a killed process, and so its connections. This process may hear of its
+    // end later than its peers do, so that is no step of its own.
+    let gone = course.gone.map_or_else(String::new, |gone| {
+        format!(" (its process was known to be gone after {:.1} ms)", milliseconds(gone))
+    });
     if let Some((at, id)) = survivors.clone().filter_map(left).min() {
-        marks.push((at, id, format!("member {id}, the first, left the old leader")));
+        marks.push((at, id, format!("member {id}, the first, left the old leader{gone}")));
     }
     if let Some((at, id)) = left(winner) {
         marks.push((at, id, format!("the winner {id} left it")));
