@@ -12,12 +12,16 @@ use crate::endpoint::Endpoint;
 /// Where `ctl up` puts the file and where every command looks for it, from the current directory upward.
 pub const DEFAULT_CONFIG: &str = ".conclave/cluster.toml";
 
+/// What members do under a config without a `safety`.
+const DEFAULT_SAFETY: &str = "quorum";
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClusterFile {
     pub name: String,
     pub topology: Option<String>,
     pub algorithm: Option<String>,
-    pub safety: Option<String>,
+    /// What the file says, or what it means where it says nothing.
+    pub safety: String,
     /// Resolved against the file's own directory.
     pub secret_file: Option<PathBuf>,
     pub peers: Vec<Endpoint>,
@@ -61,7 +65,7 @@ impl ClusterFile {
             name: cluster.name,
             topology: cluster.topology,
             algorithm: cluster.algorithm,
-            safety: cluster.safety,
+            safety: cluster.safety.unwrap_or_else(|| DEFAULT_SAFETY.to_owned()),
             secret_file: cluster.secret_file.map(|file| directory.join(file)),
             peers: document.peers.into_iter().map(|peer| Endpoint::member(peer.id, peer.address)).collect(),
         })
@@ -119,6 +123,7 @@ mod tests {
         assert_eq!(file.name, "demo");
         assert_eq!(file.topology.as_deref(), Some("mesh"));
         assert_eq!(file.algorithm, None);
+        assert_eq!(file.safety, "quorum", "as members read a file without it");
         assert_eq!(file.secret_file, Some(PathBuf::from("some/where/secret")));
         assert_eq!(file.voters, [1], "a learner does not vote");
         assert_eq!(file.peers, [Endpoint::member(1, "n1:7400"), Endpoint::member(2, "n2:7400")]);

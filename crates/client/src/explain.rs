@@ -7,7 +7,7 @@ use crate::duration::format_duration;
 use crate::history::{Ledgers, Reign, reigns};
 use crate::instant::format_instant;
 use crate::ledger::LedgerKind;
-use crate::verdict::{Verdict, View};
+use crate::verdict::{Electorate, Verdict, View};
 use crate::wire::MemberStatus;
 
 /// A member that stepped down does not stand for so long after another leads.
@@ -39,8 +39,9 @@ pub struct Explanation {
 pub fn explain(evidence: &Evidence<'_>) -> Explanation {
     let views: Vec<View> = evidence.statuses.iter().map(View::from).collect();
     let quorum = evidence.statuses.first().is_some_and(|status| status.safety == "quorum");
-    let majority = evidence.voters.len() / 2 + 1;
-    let verdict = Verdict::of(&views, if quorum { majority } else { 1 });
+    let voters = Electorate::Voters(evidence.voters.to_vec());
+    let majority = voters.majority();
+    let verdict = Verdict::of(&views, if quorum { &voters } else { &Electorate::Anybody });
     let agreed = verdict.leader();
     let reign = agreed.and_then(|(leader, epoch)| {
         reigns(evidence.ledgers).into_iter().find(|reign| (reign.leader, reign.epoch) == (leader, epoch))
@@ -52,7 +53,7 @@ pub fn explain(evidence: &Evidence<'_>) -> Explanation {
         let known = if evidence.ledgers.missing.is_empty() { "" } else { ", as far as the ledgers at hand tell" };
         sentences.push(format!("Its epoch was granted by {}{known}; a majority is {majority}.", list(&granted_by)));
     }
-    let voting = evidence.statuses.iter().filter(|status| evidence.voters.contains(&status.id)).count();
+    let voting = voters.counted(evidence.statuses.iter().map(|status| status.id));
     if quorum && voting < majority {
         let n = evidence.voters.len();
         sentences.push(format!("No majority is reachable: {voting} of {n} voters answer, {majority} are needed."));
@@ -89,7 +90,7 @@ fn headline(evidence: &Evidence<'_>, verdict: Verdict, reign: Option<&Reign>) ->
         (Verdict::Agreed { leader, epoch }, Some(reign)) => {
             let since = format_instant(reign.from_ms);
             let ago = ago(reign.from_ms, evidence.now_ms);
-            format!("{leader} leads in epoch {epoch} since {since} ({ago}): {}.", cause_in_words(&reign.cause))
+            format!("{leader} leads in epoch {epoch} since {since} ({ago}): {}.", why(&reign.cause))
         }
         (Verdict::Agreed { leader, epoch }, None) => {
             format!("{leader} leads in epoch {epoch}; no ledger tells since when.")
@@ -173,7 +174,7 @@ fn standing(evidence: &Evidence<'_>, status: &MemberStatus) -> String {
         })
     });
     let since = last.map_or_else(String::new, |(at, cause)| {
-        format!(" since {} ({}): {}", format_instant(at), ago(at, evidence.now_ms), cause_in_words(cause))
+        format!(" since {} ({}): {}", format_instant(at), ago(at, evidence.now_ms), why(cause))
     });
     match status.leader {
         Some(leader) if leader == id => format!("{id} says it leads in epoch {}{since}.", status.epoch),
@@ -196,9 +197,9 @@ fn abstains(evidence: &Evidence<'_>, status: &MemberStatus, agreed: bool) -> Opt
     })
 }
 
-/// What a cause means for whoever reads it; a word this version does not know stands for itself.
-fn cause_in_words(cause: &str) -> &str {
-    match cause {
+/// What a cause means for whoever reads it; `None` for a word this version does not know.
+pub fn cause_in_words(cause: &str) -> Option<&'static str> {
+    Some(match cause {
         "started" => "it has just started",
         "elected" => "it won the election",
         "other-elected" => "it was elected",
@@ -208,8 +209,16 @@ fn cause_in_words(cause: &str) -> &str {
         "stepped-down" => "it was told to step down",
         "bumped" => "it already led and moved its epoch past a restarted member's",
         "halted" => "the members reorganise",
-        other => other,
-    }
+        "lease-ended" => "its lease ended before a majority of the voters granted the next one",
+        "handed-over" => "it handed over to another member",
+        "supporters-lost" => "too few voters stayed connected to it",
+        _ => return None,
+    })
+}
+
+/// A word that has no words stands for itself.
+fn why(cause: &str) -> &str {
+    cause_in_words(cause).unwrap_or(cause)
 }
 
 fn ago(then_ms: u64, now_ms: u64) -> String {

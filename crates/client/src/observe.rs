@@ -1,6 +1,7 @@
 //! The event streams of all members, merged. Nothing is polled: a report is made when an event arrives, and a lost
 //! member is dialled again with growing pauses.
 
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -10,7 +11,7 @@ use transport::ClientSettings;
 use crate::ask::within;
 use crate::connection::{Client, ClientError};
 use crate::endpoint::Endpoint;
-use crate::verdict::{Verdict, View};
+use crate::verdict::{Electorate, Verdict, View};
 use crate::wire::MemberEvent;
 
 const REDIAL_MIN: Duration = Duration::from_millis(10);
@@ -41,6 +42,7 @@ pub struct Observer {
     views: Vec<Option<View>>,
     /// Has the endpoint been heard or found out of reach at least once?
     tried: Vec<bool>,
+    safety: Arc<OnceLock<String>>,
     reports: mpsc::UnboundedReceiver<Report>,
     _followers: JoinSet<()>,
 }
@@ -50,12 +52,15 @@ impl Observer {
     pub fn new(endpoints: Vec<Endpoint>, settings: &ClientSettings) -> Self {
         let (sender, reports) = mpsc::unbounded_channel();
         let mut followers = JoinSet::new();
+        let safety = Arc::default();
         for (at, endpoint) in endpoints.iter().enumerate() {
-            followers.spawn(follow(at, endpoint.address.clone(), settings.clone(), sender.clone()));
+            let source =
+                Source { address: endpoint.address.clone(), settings: settings.clone(), safety: Arc::clone(&safety) };
+            followers.spawn(follow(at, source, sender.clone()));
         }
         let nobody = vec![None; endpoints.len()];
         let untried = vec![false; endpoints.len()];
-        Observer { endpoints, views: nobody, tried: untried, reports, _followers: followers }
+        Observer { endpoints, views: nobody, tried: untried, safety, reports, _followers: followers }
     }
 
     pub fn endpoints(&self) -> &[Endpoint] {
@@ -93,8 +98,18 @@ impl Observer {
         self.tried.iter().all(|tried| *tried)
     }
 
-    pub fn verdict(&self, needed: usize) -> Verdict {
-        Verdict::of(&self.views(), needed)
+    /// The safety of the cluster, once any member has said it.
+    pub fn safety(&self) -> Option<&str> {
+        self.safety.get().map(String::as_str)
+    }
+
+    pub fn verdict(&self, electorate: &Electorate) -> Verdict {
+        Verdict::of(&self.views(), electorate)
+    }
+
+    /// The leader that all who are in reach agree on, with its epoch.
+    pub fn agreed(&self) -> Option<(u32, u64)> {
+        self.verdict(&Electorate::Anybody).leader()
     }
 
     /// Waits until the views satisfy the condition, beginning with the present ones; the report that made it true is
@@ -109,19 +124,25 @@ impl Observer {
 
     /// Waits until all endpoints are in reach and agree on one leader.
     pub async fn until_all_agree(&mut self) -> (u32, u64) {
-        self.until(|observer| observer.views.iter().all(Option::is_some) && observer.verdict(1).leader().is_some())
-            .await;
-        self.verdict(1).leader().expect("just agreed")
+        self.until(|observer| observer.views.iter().all(Option::is_some) && observer.agreed().is_some()).await;
+        self.agreed().expect("just agreed")
     }
 }
 
-async fn follow(at: usize, address: String, settings: ClientSettings, reports: mpsc::UnboundedSender<Report>) {
+/// What one stream comes from.
+struct Source {
+    address: String,
+    settings: ClientSettings,
+    safety: Arc<OnceLock<String>>,
+}
+
+async fn follow(at: usize, source: Source, reports: mpsc::UnboundedSender<Report>) {
     let report = |news| reports.send(Report { at, when: Instant::now(), news });
     let mut pause = REDIAL_MIN;
     let mut said: Option<std::mem::Discriminant<ClientError>> = None;
     loop {
         let mut events = 0u64;
-        let lost = stream(&address, &settings, |event| {
+        let lost = stream(&source, |event| {
             events += 1;
             let _ = report(News::Event(event));
         })
@@ -140,9 +161,13 @@ async fn follow(at: usize, address: String, settings: ClientSettings, reports: m
 }
 
 /// Connects and hands on events until the stream ends; says why it did.
-async fn stream(address: &str, settings: &ClientSettings, mut take: impl FnMut(MemberEvent)) -> ClientError {
-    let opened = within(settings.deadline, async {
-        let mut watch = Client::connect(address, settings).await?.watch().await?;
+async fn stream(source: &Source, mut take: impl FnMut(MemberEvent)) -> ClientError {
+    let opened = within(source.settings.deadline, async {
+        let client = Client::connect(&source.address, &source.settings).await?;
+        if let Some(safety) = client.member_fact("safety") {
+            source.safety.get_or_init(|| safety.to_owned());
+        }
+        let mut watch = client.watch().await?;
         let first = watch.next().await?;
         Ok((watch, first))
     });

@@ -29,6 +29,37 @@ impl From<&MemberEvent> for View {
     }
 }
 
+/// Whose answers there must be for a leader to be possible at all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Electorate {
+    /// Under classic safety whoever is alone leads.
+    Anybody,
+    /// A majority of these. Learners are not among them.
+    Voters(Vec<u32>),
+    /// A majority of so many: no config says who votes, so everybody who answers counts.
+    Members(usize),
+}
+
+impl Electorate {
+    /// How many are needed.
+    pub fn majority(&self) -> usize {
+        match self {
+            Electorate::Anybody => 1,
+            Electorate::Voters(voters) => voters.len() / 2 + 1,
+            Electorate::Members(members) => members / 2 + 1,
+        }
+    }
+
+    /// How many of these count.
+    pub fn counted(&self, answering: impl IntoIterator<Item = u32>) -> usize {
+        let counts = |id: &u32| match self {
+            Electorate::Voters(voters) => voters.contains(id),
+            Electorate::Anybody | Electorate::Members(_) => true,
+        };
+        answering.into_iter().filter(counts).count()
+    }
+}
+
 /// The state of a cluster in a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
@@ -38,14 +69,13 @@ pub enum Verdict {
     Electing,
     /// Two members name different leaders.
     Split,
-    /// Too few members answer for anybody to lead.
+    /// Too few voters answer for anybody to lead.
     NoQuorum,
 }
 
 impl Verdict {
-    /// Judges the views of the members that answered. `needed` is how many have to take part for a leader to be
-    /// possible at all: a majority under quorum safety, one otherwise (see [`needed_members`]).
-    pub fn of(views: &[View], needed: usize) -> Self {
+    /// Judges the views of the members that answered.
+    pub fn of(views: &[View], electorate: &Electorate) -> Self {
         let named: BTreeSet<u32> = views.iter().filter_map(|view| view.leader).collect();
         if let Some(View { id, leader: Some(leader), epoch, .. }) = views.iter().find(|view| view.leads) {
             let agreed = |view: &View| view.leader == Some(*leader) && view.epoch == *epoch;
@@ -56,7 +86,7 @@ impl Verdict {
         }
         if named.len() > 1 {
             Verdict::Split
-        } else if views.len() < needed.max(1) {
+        } else if electorate.counted(views.iter().map(|view| view.id)) < electorate.majority() {
             Verdict::NoQuorum
         } else {
             Verdict::Electing
@@ -84,11 +114,6 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.name().fmt(f)
     }
-}
-
-/// How many of `configured` members a leader needs.
-pub fn needed_members(safety: Option<&str>, configured: usize) -> usize {
-    if safety == Some("quorum") { configured / 2 + 1 } else { 1 }
 }
 
 /// Why there is no leader to name.
@@ -130,42 +155,50 @@ mod tests {
     #[test]
     fn agreed_needs_everybody_reachable_and_the_leaders_own_claim() {
         let all = [view(1, 3, 7), view(2, 3, 7), view(3, 3, 7)];
-        assert_eq!(Verdict::of(&all, 1), Verdict::Agreed { leader: 3, epoch: 7 });
+        assert_eq!(Verdict::of(&all, &Electorate::Anybody), Verdict::Agreed { leader: 3, epoch: 7 });
         assert_eq!(
-            Verdict::of(&all[1..], 1),
+            Verdict::of(&all[1..], &Electorate::Anybody),
             Verdict::Agreed { leader: 3, epoch: 7 },
             "unreachable is no disagreement"
         );
-        assert_eq!(Verdict::of(&all[..2], 1), Verdict::Electing, "the leader does not answer");
+        assert_eq!(Verdict::of(&all[..2], &Electorate::Anybody), Verdict::Electing, "the leader does not answer");
         let mut unclaimed = all;
         unclaimed[2].leads = false;
-        assert_eq!(Verdict::of(&unclaimed, 1), Verdict::Electing);
+        assert_eq!(Verdict::of(&unclaimed, &Electorate::Anybody), Verdict::Electing);
     }
 
     #[test]
     fn one_ignorant_member_or_one_older_epoch_means_electing() {
-        assert_eq!(Verdict::of(&[view(1, None, 7), view(3, 3, 7)], 1), Verdict::Electing);
-        assert_eq!(Verdict::of(&[view(1, 3, 6), view(3, 3, 7)], 1), Verdict::Electing);
+        assert_eq!(Verdict::of(&[view(1, None, 7), view(3, 3, 7)], &Electorate::Anybody), Verdict::Electing);
+        assert_eq!(Verdict::of(&[view(1, 3, 6), view(3, 3, 7)], &Electorate::Anybody), Verdict::Electing);
     }
 
     #[test]
     fn two_leaders_are_a_split_whoever_names_them() {
-        assert_eq!(Verdict::of(&[view(1, 1, 7), view(2, 2, 7)], 1), Verdict::Split);
-        assert_eq!(Verdict::of(&[view(1, 4, 7), view(2, 5, 7)], 1), Verdict::Split);
-        assert_eq!(Verdict::of(&[view(1, 4, 7), view(2, 5, 7)], 3), Verdict::Split);
+        assert_eq!(Verdict::of(&[view(1, 1, 7), view(2, 2, 7)], &Electorate::Anybody), Verdict::Split);
+        assert_eq!(Verdict::of(&[view(1, 4, 7), view(2, 5, 7)], &Electorate::Anybody), Verdict::Split);
+        assert_eq!(Verdict::of(&[view(1, 4, 7), view(2, 5, 7)], &Electorate::Members(5)), Verdict::Split);
     }
 
     #[test]
     fn quorum_is_missed_only_where_it_is_needed() {
-        assert_eq!(needed_members(Some("quorum"), 5), 3);
-        assert_eq!(needed_members(Some("quorum"), 4), 3);
-        assert_eq!(needed_members(Some("classic"), 5), 1);
+        let five = Electorate::Members(5);
+        assert_eq!((five.majority(), Electorate::Members(4).majority(), Electorate::Anybody.majority()), (3, 3, 1));
         let two = [view(1, None, 7), view(2, None, 7)];
-        assert_eq!(Verdict::of(&two, 3), Verdict::NoQuorum);
-        assert_eq!(Verdict::of(&two, 1), Verdict::Electing);
-        assert_eq!(Verdict::of(&[], 1), Verdict::NoQuorum);
+        assert_eq!(Verdict::of(&two, &five), Verdict::NoQuorum);
+        assert_eq!(Verdict::of(&two, &Electorate::Anybody), Verdict::Electing);
+        assert_eq!(Verdict::of(&[], &Electorate::Anybody), Verdict::NoQuorum);
         // A leader that still holds its lease leads, however few of its followers answer a client.
-        assert_eq!(Verdict::of(&[view(1, 1, 7)], 3), Verdict::Agreed { leader: 1, epoch: 7 });
+        assert_eq!(Verdict::of(&[view(1, 1, 7)], &five), Verdict::Agreed { leader: 1, epoch: 7 });
+    }
+
+    #[test]
+    fn learners_neither_make_a_majority_nor_raise_it() {
+        let electorate = Electorate::Voters(vec![1, 2]);
+        let unsure = [1, 2, 3, 4, 5].map(|id| view(id, None, 7));
+        assert_eq!(Verdict::of(&unsure[..2], &electorate), Verdict::Electing, "both voters are enough");
+        assert_eq!(Verdict::of(&unsure[1..], &electorate), Verdict::NoQuorum, "one voter and three learners are not");
+        assert_eq!(Verdict::of(&unsure, &electorate), Verdict::Electing);
     }
 
     #[test]

@@ -136,6 +136,15 @@ impl Cluster {
         self.members.iter().find(|member| member.id == id)?.child.as_ref()?.id()
     }
 
+    /// Is a thread of the member inside a write that cannot be interrupted? Unknown is no.
+    pub fn waits_for_disk(&self, id: u32) -> bool {
+        let Some(pid) = self.pid(id) else { return false };
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+        // `tid (name) STATE ...`, and a name may hold anything.
+        let waits = |stat: String| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'));
+        threads.flatten().any(|thread| std::fs::read_to_string(thread.path().join("stat")).is_ok_and(waits))
+    }
+
     /// SIGKILL. Returns at once; [`Cluster::reap`] waits for the end.
     pub fn kill(&self, id: u32) -> Result<()> {
         self.signal(id, Signal::KILL)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use client::{Answer, ClientError, ClientSettings, ClusterFile, Endpoint, Observer, Secret, needed_members};
+use client::{Answer, ClientError, ClientSettings, ClusterFile, Electorate, Endpoint, Observer, Secret};
 
 use crate::args::Globals;
 use crate::failure::{Exit, Failure};
@@ -36,11 +36,17 @@ impl Target {
         Observer::new(self.endpoints.clone(), &self.settings)
     }
 
-    /// How many members a leader needs: known from the config, or from what a member says of its safety.
-    pub(crate) fn needed(&self, safety: Option<&str>) -> usize {
-        let configured = self.file.as_ref().map_or(self.endpoints.len(), |file| file.peers.len());
-        let safety = safety.or_else(|| self.file.as_ref().and_then(|file| file.safety.as_deref()));
-        needed_members(safety, configured)
+    /// Whose answers a leader needs. What a member says of its safety counts before what the config says.
+    pub(crate) fn electorate(&self, safety: Option<&str>) -> Electorate {
+        electorate(self.file.as_ref(), safety, self.endpoints.len())
+    }
+}
+
+fn electorate(file: Option<&ClusterFile>, said: Option<&str>, asked: usize) -> Electorate {
+    match (said.or(file.map(|file| file.safety.as_str())), file) {
+        (Some("quorum"), Some(file)) => Electorate::Voters(file.voters.clone()),
+        (Some("quorum"), None) => Electorate::Members(asked),
+        _ => Electorate::Anybody,
     }
 }
 
@@ -130,4 +136,25 @@ fn secret(globals: &Globals, file: Option<&ClusterFile>) -> Result<Option<Secret
             .because("the config names this file, and members only talk to who knows the secret in it")
             .hint("run as a user that may read it, or name a copy with --secret-file")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_config_without_a_safety_means_quorum_and_only_its_voters_count() {
+        let scratch = crate::cluster::Scratch::new("target").unwrap();
+        let path = scratch.path().join("cluster.toml");
+        let peer = |id: u32, role: &str| format!("[[peers]]\nid = {id}\naddress = \"n{id}:1\"\nrole = \"{role}\"\n");
+        let peers = [peer(1, "member"), peer(2, "witness"), peer(3, "learner"), peer(4, "learner")].concat();
+        std::fs::write(&path, format!("[cluster]\nname = \"x\"\n{peers}")).unwrap();
+        let file = ClusterFile::read(&path).unwrap();
+        let voters = Electorate::Voters(vec![1, 2]);
+        assert_eq!(electorate(Some(&file), None, 4), voters);
+        assert_eq!(electorate(Some(&file), Some("quorum"), 4), voters);
+        assert_eq!(electorate(Some(&file), Some("classic"), 4), Electorate::Anybody, "a member knows better");
+        assert_eq!(electorate(None, Some("quorum"), 4), Electorate::Members(4));
+        assert_eq!(electorate(None, None, 4), Electorate::Anybody);
+    }
 }

@@ -129,6 +129,43 @@ fn the_readme_lists_the_catalog() {
     same_or_bless(&path, &format!("{before}{begin}{table}{end}{after}"));
 }
 
+/// Every cause there is: what serde expects instead of a word that is none.
+fn causes() -> Vec<String> {
+    let error = serde_json::from_str::<member::Cause>("\"no such cause\"").expect_err("no cause");
+    let text = error.to_string();
+    let (_, expected) = text.split_once("expected one of").expect("the variants");
+    let causes: Vec<String> = expected.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    assert!(causes.len() >= 11, "{text}");
+    causes
+}
+
+#[test]
+fn every_cause_has_words_and_is_in_the_list_of_json_values() {
+    let page = fs::read_to_string(root().join("docs/json.md")).expect("the page");
+    for cause in causes() {
+        assert!(client::cause_in_words(&cause).is_some(), "`ctl explain` has no words for {cause}");
+        assert!(page.contains(&format!("`{cause}`")), "docs/json.md does not name {cause}");
+    }
+}
+
+#[test]
+fn nextest_serialises_test_binaries_that_exist_and_all_that_take_turns() {
+    let config = fs::read_to_string(root().join(".config/nextest.toml")).expect("the settings of nextest");
+    let named: Vec<&str> =
+        config.split("binary_id(ctl::").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0)).collect();
+    assert!(!named.is_empty());
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    for name in &named {
+        assert!(tests.join(format!("{name}.rs")).is_file(), "there is no test binary {name}");
+    }
+    for entry in fs::read_dir(&tests).expect("the tests") {
+        let path = entry.expect("an entry").path();
+        let takes_turns = path.is_file() && fs::read_to_string(&path).expect("source").contains("\n    static TURN:");
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        assert!(!takes_turns || named.contains(&name.as_str()), "{name} takes turns, but not under nextest");
+    }
+}
+
 /// Commands that stay in the foreground or measure for long; other tests run them.
 const NOT_HERE: &[&str] = &["up", "watch", "bench", "--watch"];
 

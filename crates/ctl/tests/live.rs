@@ -41,6 +41,25 @@ async fn the_next_best_follows_a_killed_leader_which_takes_over_again_when_it_re
 }
 
 #[tokio::test]
+async fn a_bench_tells_what_its_slowest_trial_waited_for() {
+    for safety in ["classic", "quorum"] {
+        let output = ctl(&["bench", "failover", "-n", "3", "--trials", "2", "--safety", safety, "-o", "json"]).await;
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let document: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        let samples: Vec<f64> = document["samples_ms"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+        assert_eq!(samples.len(), 2, "{document}");
+        assert!(document["discarded"].is_u64(), "{document}");
+        let slowest = &document["slowest"];
+        assert_eq!(slowest["ms"].as_f64(), samples.iter().copied().reduce(f64::max), "{document}");
+        assert!([1, 2].map(Value::from).contains(&slowest["last_member"]), "{document}");
+        let parts = slowest["parts"].as_array().unwrap();
+        assert!(parts.iter().any(|part| part["what"] == "the winner 2 led"), "{document}");
+        assert_eq!(parts.last().unwrap()["after_ms"], slowest["ms"], "{document}");
+        assert!(!slowest["waited_for"].as_str().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
 async fn the_last_survivor_leads() {
     let mut live = Live::start(&five());
     live.agreement_on(5, ALL).await;

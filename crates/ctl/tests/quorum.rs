@@ -46,7 +46,8 @@ fn seed() -> u64 {
     std::env::var("CONCLAVE_QUORUM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
 }
 
-/// One cluster at a time: members that starve lose their leases, and some tests here are about none being lost.
+/// One cluster at a time: members that starve lose their leases, and some tests here are about none being lost. Under
+/// nextest every test is a process, and `.config/nextest.toml` does the same.
 async fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::const_new(());
     TURN.lock().await

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::descriptors;
 use crate::storage::{StateFile, Store};
 
 /// How many writes the median is over.
@@ -42,10 +43,10 @@ impl Disk {
         let (answers, done) = unbounded_channel();
         let path = store.path();
         // Small on purpose: a small process dies faster, and its peers notice sooner.
-        thread::Builder::new()
-            .name("disk".into())
-            .stack_size(128 << 10)
-            .spawn(move || write_all(&store, &queue, &answers))?;
+        thread::Builder::new().name("disk".into()).stack_size(128 << 10).spawn(move || {
+            descriptors::keep_own();
+            write_all(&store, &queue, &answers);
+        })?;
         Ok(Disk { jobs, done, next: 0, path, times: VecDeque::new() })
     }
 

@@ -65,6 +65,7 @@ impl<C: Send + 'static> Ledger<C> {
         let boot_id = boot_id();
         let scribe = Scribe { segments, troubles, boot_id, lost: 0, failing: false, answers: sender };
         let spawned = thread::Builder::new().name("ledger".into()).stack_size(128 << 10).spawn(move || {
+            crate::descriptors::keep_own();
             scribe.work(&queue);
             let _ = farewell.send(());
         });

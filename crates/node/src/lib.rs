@@ -3,6 +3,7 @@
 //! - [`config`]: what it is told. [`storage`]: what it remembers. [`records`]: the member's part of that.
 //! - [`daemon`]: the event loop, the only task; it owns all machines and all sockets.
 //! - [`host`]: drives one member as bytes and timers. [`disk`]: the thread that waits for fsync.
+//! - [`descriptors`]: why such threads have open files of their own.
 //! - [`chaos`]: faults on purpose, if the config allows them.
 //! - [`face`]: what it shows, compared with the [`clock`]. [`votes`]: may it go on with its disk?
 //! - [`ledger`]: what happened, for `ctl history` and `ctl audit`.
@@ -13,6 +14,7 @@ mod chaos;
 mod clock;
 pub mod config;
 pub mod daemon;
+mod descriptors;
 mod disk;
 mod face;
 mod hooks;

@@ -62,7 +62,7 @@ impl Scene {
                 return Err(nobody(&failures));
             }
         }
-        let before = observer.verdict(target.needed(None));
+        let before = observer.verdict(&target.electorate(observer.safety()));
         Ok(Scene { observer, before })
     }
 
@@ -99,7 +99,6 @@ impl Scene {
         target: &Target,
         fits: impl Fn(u32, u64) -> bool,
     ) -> Result<(u32, u64), Failure> {
-        let needed = target.needed(None);
         let agreed = |observer: &Observer| claimed(observer).filter(|&(leader, epoch)| fits(leader, epoch));
         let settled = self.observer.until(|observer| agreed(observer).is_some());
         let _ = tokio::time::timeout(target.timeout, settled).await;
@@ -107,7 +106,7 @@ impl Scene {
             Failure::new(Exit::NoLeader, "no new leader")
                 .because(format!(
                     "the request was accepted, but members are {} after {}",
-                    self.observer.verdict(needed),
+                    self.observer.verdict(&target.electorate(self.observer.safety())),
                     format_duration(target.timeout)
                 ))
                 .hint("ctl status, or the same with a longer --timeout")

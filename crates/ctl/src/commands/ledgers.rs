@@ -65,7 +65,6 @@ impl Gathered {
         Evidence { statuses, ledgers, members, voters, now_ms: *now_ms }
     }
 
-    /// Ids where they are known, addresses else.
     /// What is not there, beside an answer that is.
     pub(super) fn say_flaws(&self) {
         for flaw in self.ledgers.flaws() {
@@ -73,6 +72,7 @@ impl Gathered {
         }
     }
 
+    /// Ids where they are known, addresses else.
     pub(super) fn missing(&self) -> Vec<String> {
         let name = |missing: &Missing| missing.id.map_or_else(|| missing.address.clone(), |id| id.to_string());
         self.ledgers.missing.iter().map(name).collect()

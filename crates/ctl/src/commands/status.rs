@@ -116,8 +116,8 @@ fn document(target: &Target, answers: &[Answer]) -> Document {
     let views: Vec<View> = statuses.iter().map(|status| View::from(*status)).collect();
     let file = target.file.as_ref();
     let first = statuses.first();
-    let safety = first.map(|s| s.safety.clone()).or_else(|| file.and_then(|f| f.safety.clone()));
-    let verdict = Verdict::of(&views, target.needed(safety.as_deref()));
+    let safety = first.map(|s| s.safety.clone()).or_else(|| file.map(|f| f.safety.clone()));
+    let verdict = Verdict::of(&views, &target.electorate(safety.as_deref()));
     let ids = whose(target, answers);
     let rows = answers.iter().zip(ids).map(|(answer, id)| row(answer, id, &statuses));
     let algorithm = first.map(|s| s.algorithm.clone()).or_else(|| file.and_then(|f| f.algorithm.clone()));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use algorithms::{Topology, Wins};
 use anyhow::Context;
-use client::{Observer, format_duration};
+use client::{Electorate, Observer, format_duration};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -137,7 +137,7 @@ async fn serve(
 async fn settle(cluster: &mut Cluster, observer: &mut Observer) -> Result<(u32, u64), Failure> {
     tokio::select! {
         agreed = tokio::time::timeout(PATIENCE, observer.until_all_agree()) => agreed.map_err(|_| {
-            let verdict = observer.verdict(1);
+            let verdict = observer.verdict(&Electorate::Anybody);
             Failure::new(Exit::NoLeader, format!("no leader after {}", format_duration(PATIENCE)))
                 .because(format!("members are {verdict}"))
                 .hint(format!("look at the logs: {}/n*/log", cluster.directory().display()))
@@ -184,11 +184,15 @@ async fn stay(cluster: &mut Cluster, observer: &mut Observer, output: Output) ->
     let mut shown = String::new();
     loop {
         let up = cluster.running();
-        let words = match observer.verdict(1).leader() {
+        let words = match observer.agreed() {
             Some((leader, epoch)) => format!("{leader} leads in epoch {epoch}"),
             None => "no agreed leader".to_owned(),
         };
-        let line = format!("{}: {words}; {up} of {} processes run", observer.verdict(1), observer.endpoints().len());
+        let line = format!(
+            "{}: {words}; {up} of {} processes run",
+            observer.verdict(&Electorate::Anybody),
+            observer.endpoints().len()
+        );
         if line != shown && !output.is_json() {
             show_status(&line, output)?;
             shown = line;

@@ -55,7 +55,9 @@ impl Live {
     pub(crate) async fn agreement_that(&mut self, among: &[u32], fits: impl Fn(u32, u64) -> bool) -> (u32, u64) {
         let judge = |observer: &Observer| {
             let views = among.iter().map(|&id| observer.view(id as usize - 1)).collect::<Option<Vec<_>>>()?;
-            client::Verdict::of(&views, 1).leader().filter(|&(leader, epoch)| fits(leader, epoch))
+            client::Verdict::of(&views, &client::Electorate::Anybody)
+                .leader()
+                .filter(|&(leader, epoch)| fits(leader, epoch))
         };
         let waited = self.observer.until(|observer| judge(observer).is_some());
         let in_time = tokio::time::timeout(PATIENCE, waited).await.is_ok();

@@ -3,14 +3,21 @@
 //! The clock starts before the fault and stops when all survivors have reported the new leader on their event
 //! streams. Every stream is awaited, and each event is stamped as it arrives.
 
+mod course;
+mod machine;
+mod slowest;
+
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
-use client::{Client, MemberStatus, Observer, ask_all, format_duration};
+use client::history::{Ledgers, MemberLedger};
+use client::{Client, Electorate, MemberStatus, Observer, Request, ask_all, format_duration, within};
 use serde::Serialize;
 
+use self::course::{Course, Ending};
+use self::slowest::Slowest;
 use super::super::choices::{self, AlgorithmArg, TopologyArg};
 use super::super::up::Stop;
 use super::statistics::{Summary, summary};
@@ -22,11 +29,19 @@ use crate::output::{Output, Table};
 /// A trial that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOG_LINES: usize = 3;
+/// So many trials may be spoiled, or as many as were asked for.
+const DISCARDS_MAX: u32 = 10;
+/// By then members have written down that the old leader is back.
+const WRITTEN_DOWN: Duration = Duration::from_millis(1500);
+/// A disk that is busy for longer than this is busy all the time.
+const DISK_PATIENCE: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Measure the time from a leader's failure until all survivors report its successor
 ///
 /// Runs a cluster of its own in a temporary directory. After each trial the old leader is restarted with its data, and
-/// everybody agrees on it again before the next one.
+/// everybody agrees on it again before the next one. A trial before which members had left the leader is discarded and
+/// repeated. A trial begins when nothing of the one before is being written to disk. Below the table stands what the slowest trial waited for, by the members' own ledgers.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl bench failover
@@ -87,6 +102,9 @@ struct Document {
     connections_max: usize,
     /// The median write to disk of the survivors, over the whole run; what a grant waits for.
     persist_ms: Option<f64>,
+    /// Trials before which the members had already left the leader: repeated, and in none of these numbers.
+    discarded: u32,
+    slowest: Option<Slowest>,
 }
 
 /// What the trials gave.
@@ -96,6 +114,8 @@ struct Samples {
     messages: Vec<u64>,
     connections_max: usize,
     persist_us: Vec<u64>,
+    discarded: u32,
+    slowest: Option<Slowest>,
 }
 
 pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), Failure> {
@@ -129,31 +149,83 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
     let progress = std::io::stderr().is_terminal();
     let mut observer = cluster.observer();
     let mut samples = Samples::default();
-    for trial in 1..=args.trials {
+    let mut slowest: Option<(u32, Course, Ending)> = None;
+    let mut restarted = Instant::now();
+    let mut trial = 1;
+    while trial <= args.trials {
         let leader = settle(cluster, &mut observer, plan.best()).await;
         let leader = leader.with_context(|| format!("before trial {trial}"))?;
+        quiet(cluster, restarted).await;
         let before = statuses(cluster, leader).await;
         if trial == 1 {
             let connections = |status: &MemberStatus| status.peers.iter().filter(|peer| peer.connected).count();
             samples.connections_max = before.iter().map(connections).max().unwrap_or(0);
         }
-        let took = strike(cluster, &mut observer, leader, args.fault).await;
-        let took = took.with_context(|| format!("trial {trial} of {}", args.trials))?;
-        samples.ms.push(milliseconds(took));
+        let struck = strike(cluster, &mut observer, leader, args.fault).await;
+        let Some((course, ending)) = struck.with_context(|| format!("trial {trial} of {}", args.trials))? else {
+            samples.discarded += 1;
+            if samples.discarded > DISCARDS_MAX.max(args.trials) {
+                bail!("{} trials were discarded: the members changed their leader unasked", samples.discarded);
+            }
+            restarted = begin_anew(cluster, &mut observer, leader).await?;
+            continue;
+        };
+        let took = milliseconds(ending.last.after);
+        samples.ms.push(took);
         let after = statuses(cluster, leader).await;
         samples.messages.push(sent(&after).saturating_sub(sent(&before)));
         samples.persist_us.extend(after.iter().filter_map(|status| status.persist_us));
         if progress {
-            eprint!("\r\x1b[K{trial}/{}: {:.3} ms", args.trials, milliseconds(took));
+            eprint!("\r\x1b[K{trial}/{}: {took:.3} ms", args.trials);
         }
-        // Also after a pause or a resignation: a fresh process stands again at once.
-        cluster.restart(leader).await?;
-        observer.forget(leader as usize - 1);
+        if slowest.as_ref().is_none_or(|(_, _, slowest)| slowest.last.after < ending.last.after) {
+            slowest = Some((trial, course, ending));
+        }
+        restarted = begin_anew(cluster, &mut observer, leader).await?;
+        trial += 1;
     }
     if progress {
         eprint!("\r\x1b[K");
     }
+    if let Some((trial, course, ending)) = &slowest {
+        samples.slowest = Some(Slowest::of(*trial, course, ending, &ledgers(cluster).await));
+    }
     Ok(samples)
+}
+
+/// Also after a pause or a resignation: a fresh process stands again at once.
+async fn begin_anew(cluster: &mut Cluster, observer: &mut Observer, leader: u32) -> Result<Instant> {
+    cluster.restart(leader).await?;
+    observer.forget(leader as usize - 1);
+    Ok(Instant::now())
+}
+
+/// Waits until nothing of the last trial is under way: members write down whom they met a second after they did, and a
+/// process that is killed inside a write closes its connections only when the disk has answered.
+async fn quiet(cluster: &Cluster, restarted: Instant) {
+    tokio::time::sleep_until((restarted + WRITTEN_DOWN).into()).await;
+    for endpoint in cluster.endpoints() {
+        // A page of the ledger comes when everything before it is on the disk.
+        let page = async {
+            let mut client = Client::connect(&endpoint.address, cluster.settings()).await?;
+            client.request(&Request::History { after: Some(u64::MAX) }).await
+        };
+        // A member that does not answer is met in the trial.
+        let _ = within(DISK_PATIENCE, page).await;
+    }
+    let begun = Instant::now();
+    while cluster.ids().any(|id| cluster.waits_for_disk(id)) && begun.elapsed() < DISK_PATIENCE {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// What all members wrote down, as far as they answer.
+async fn ledgers(cluster: &Cluster) -> Ledgers {
+    let answers = client::ask_ledgers(&cluster.endpoints(), cluster.settings(), PATIENCE).await;
+    let pages = answers.into_iter().filter_map(|answer| answer.result.ok());
+    let members =
+        pages.map(|(status, page)| MemberLedger { id: status.id, entries: page.entries, troubles: page.troubles });
+    Ledgers { members: members.collect(), missing: Vec::new() }
 }
 
 /// Everybody's status but the leader's: it may be dead.
@@ -171,7 +243,7 @@ fn sent(statuses: &[MemberStatus]) -> u64 {
 async fn settle(cluster: &Cluster, observer: &mut Observer, best: Option<u32>) -> Result<u32> {
     let nodes = observer.endpoints().len();
     let agreed = |observer: &Observer| {
-        let (leader, _) = observer.verdict(1).leader()?;
+        let (leader, _) = observer.agreed()?;
         (observer.views().len() == nodes && best.is_none_or(|best| best == leader)).then_some(leader)
     };
     let _ = tokio::time::timeout(PATIENCE, observer.until(|observer| agreed(observer).is_some())).await;
@@ -179,13 +251,19 @@ async fn settle(cluster: &Cluster, observer: &mut Observer, best: Option<u32>) -
         let logs = cluster.ids().map(|id| format!("{id}: {}", cluster.log_tail(id, LOG_LINES)));
         let logs = logs.collect::<Vec<_>>().join("\n");
         let wanted = best.map_or_else(|| "one leader".to_owned(), |best| best.to_string());
-        let (verdict, patience) = (observer.verdict(1), format_duration(PATIENCE));
+        let (verdict, patience) = (observer.verdict(&Electorate::Anybody), format_duration(PATIENCE));
         anyhow!("members are {verdict} after {patience}, not all following {wanted}\n{logs}")
     })
 }
 
-/// One fault, from before it until the last survivor reported the successor.
-async fn strike(cluster: &Cluster, observer: &mut Observer, old: u32, fault: Fault) -> Result<Duration> {
+/// One fault, until the last survivor reported the successor. `None`: the members changed their leader before it, so
+/// that is not what was measured.
+async fn strike(
+    cluster: &mut Cluster,
+    observer: &mut Observer,
+    old: u32,
+    fault: Fault,
+) -> Result<Option<(Course, Ending)>> {
     let at = old as usize - 1;
     // The handshake is no part of a resignation.
     let mut leader = match fault {
@@ -194,7 +272,16 @@ async fn strike(cluster: &Cluster, observer: &mut Observer, old: u32, fault: Fau
         }
         Fault::Kill | Fault::Pause => None,
     };
-    let start = Instant::now();
+    let lives = matches!(fault, Fault::StepDown | Fault::Transfer);
+    let endpoints = observer.endpoints().len();
+    let survivors: Vec<usize> = (0..endpoints).filter(|&other| other != at || lives).collect();
+    // What has arrived while nobody looked: a leader that is none any more is not struck.
+    while tokio::time::timeout(Duration::ZERO, observer.next()).await.is_ok() {}
+    let follows = |&at: &usize| observer.view(at).is_some_and(|view| view.leader == Some(old));
+    if !survivors.iter().all(follows) {
+        return Ok(None);
+    }
+    let mut course = Course::begin(old, survivors, endpoints);
     match (fault, &mut leader) {
         (Fault::Kill, _) => cluster.kill(old)?,
         (Fault::Pause, _) => cluster.pause(old)?,
@@ -202,18 +289,22 @@ async fn strike(cluster: &Cluster, observer: &mut Observer, old: u32, fault: Fau
         (Fault::Transfer, Some(leader)) => leader.transfer(if old == 1 { 2 } else { old - 1 }).await?,
         (Fault::StepDown | Fault::Transfer, None) => unreachable!("connected above"),
     }
-    let lives = matches!(fault, Fault::StepDown | Fault::Transfer);
-    let survivors: Vec<usize> = (0..observer.endpoints().len()).filter(|&other| other != at || lives).collect();
-    let succeeded = |observer: &Observer| {
-        let mut named = survivors.iter().map(|&at| observer.view(at).and_then(|view| view.leader));
-        let Some(Some(successor)) = named.next() else { return false };
-        let claims = |&at: &usize| observer.view(at).is_some_and(|view| view.id == successor && view.leads);
-        successor != old && named.all(|other| other == Some(successor)) && survivors.iter().any(claims)
+    let ended = async {
+        loop {
+            tokio::select! {
+                biased;
+                report = observer.next() => course.take(&report),
+                (id, _) = cluster.next_exit() => if id == old { course.ended() },
+            }
+            if let Some(ending) = course.ending() {
+                return ending;
+            }
+        }
     };
-    let last = tokio::time::timeout(PATIENCE, observer.until(succeeded)).await;
-    let last = last.map_err(|_| anyhow!("no successor after {}", format_duration(PATIENCE)))?;
-    let last = last.context("a successor was there before the fault")?;
-    Ok(last.when.saturating_duration_since(start))
+    let ending = tokio::time::timeout(PATIENCE, ended).await;
+    course.stop();
+    let ending = ending.map_err(|_| anyhow!("no successor after {}", format_duration(PATIENCE)))?;
+    Ok((!course.is_spoiled()).then_some((course, ending)))
 }
 
 fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) -> Result<(), Failure> {
@@ -237,6 +328,8 @@ fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) -> Result<(
             messages: samples.messages.clone(),
             connections_max: samples.connections_max,
             persist_ms: persist,
+            discarded: samples.discarded,
+            slowest: samples.slowest.clone(),
         })?);
     }
     let mut table = Table::new(&[
@@ -261,7 +354,17 @@ fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) -> Result<(
     let messages = middle(&samples.messages).unwrap_or(0).to_string();
     let cost = [messages, samples.connections_max.to_string(), persist];
     table.plain(names.into_iter().chain(rest).chain(times).chain(cost));
-    Ok(Output::line(table.render(output))?)
+    Output::line(table.render(output))?;
+    if let Some(slowest) = &samples.slowest {
+        Output::line(slowest.line())?;
+    }
+    if samples.discarded > 0 {
+        Output::line(format!(
+            "discarded: {} trials, because members left the leader before the fault",
+            samples.discarded
+        ))?;
+    }
+    Ok(())
 }
 
 fn middle(of: &[u64]) -> Option<u64> {

@@ -1,0 +1,163 @@
+//! What the survivors of one fault reported, and when it reached this process.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use client::{MemberEvent, News, Report};
+
+use super::machine::Machine;
+use crate::guard::boottime;
+
+/// One fault and what came of it.
+#[derive(Clone, Debug)]
+pub(super) struct Course {
+    pub(super) old: u32,
+    /// Positions among the endpoints.
+    survivors: Vec<usize>,
+    start: Instant,
+    start_wall_ms: u64,
+    /// On the clock that ledgers are stamped with.
+    pub(super) start_boot: Duration,
+    last: Vec<Option<Seen>>,
+    /// Somebody had left the old leader before the fault.
+    spoiled: bool,
+    machine: Machine,
+    /// When the old leader's process was gone, with its connections; from the fault.
+    pub(super) gone: Option<Duration>,
+}
+
+/// The last word of a survivor since the fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Seen {
+    pub(super) member: u32,
+    pub(super) leader: Option<u32>,
+    leads: bool,
+    /// From the fault to its arrival here.
+    pub(super) after: Duration,
+}
+
+/// How a course ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Ending {
+    pub(super) successor: u32,
+    /// Who reported it last, and when.
+    pub(super) last: Seen,
+}
+
+impl Course {
+    /// Call it right before the fault.
+    pub(super) fn begin(old: u32, survivors: Vec<usize>, endpoints: usize) -> Self {
+        // Before the clock starts: this reads files.
+        let machine = Machine::now();
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let (start_wall_ms, last, spoiled) = (wall.as_millis() as u64, vec![None; endpoints], false);
+        let (start_boot, start) = (boottime::now(), Instant::now());
+        Course { old, survivors, start, start_wall_ms, start_boot, last, spoiled, machine, gone: None }
+    }
+
+    pub(super) fn take(&mut self, report: &Report) {
+        let News::Event(event) = &report.news else { return };
+        if self.survivors.contains(&report.at) {
+            self.spoiled |= self.is_too_early(report.when, event);
+            self.last[report.at] = Some(Seen {
+                member: event.id,
+                leader: event.leader,
+                leads: event.role == "leader",
+                after: report.when.saturating_duration_since(self.start),
+            });
+        }
+    }
+
+    /// A change that the fault did not cause: it arrived before it, or the member stamped it before it.
+    fn is_too_early(&self, when: Instant, event: &MemberEvent) -> bool {
+        event.leader != Some(self.old) && (when < self.start || event.at_ms < self.start_wall_ms)
+    }
+
+    /// The old leader's process has just ended.
+    pub(super) fn ended(&mut self) {
+        self.gone = Some(self.start.elapsed());
+    }
+
+    /// Call it when it has ended.
+    pub(super) fn stop(&mut self) {
+        self.machine = Machine::now().since(self.machine);
+    }
+
+    /// What the machine did from the beginning to the stop.
+    pub(super) fn machine(&self) -> Machine {
+        self.machine
+    }
+
+    #[cfg(test)]
+    pub(super) fn after(&self, time: Duration) -> Instant {
+        self.start + time
+    }
+
+    /// A survivor had left the old leader before the fault, so what is measured is not the fault's.
+    pub(super) fn is_spoiled(&self) -> bool {
+        self.spoiled
+    }
+
+    /// All survivors name one successor, and it claims it.
+    pub(super) fn ending(&self) -> Option<Ending> {
+        let seen: Vec<Seen> = self.survivors.iter().map(|&at| self.last[at]).collect::<Option<_>>()?;
+        let successor = seen.first()?.leader?;
+        let claimed = seen.iter().any(|seen| seen.member == successor && seen.leads);
+        let agreed = seen.iter().all(|seen| seen.leader == Some(successor));
+        let last = *seen.iter().max_by_key(|seen| seen.after)?;
+        (successor != self.old && claimed && agreed).then_some(Ending { successor, last })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Members 1 and 2 survive member 3.
+    fn begun() -> Course {
+        Course::begin(3, vec![0, 1], 3)
+    }
+
+    /// `at_ms`: milliseconds after the fault by the member's clock; `when_ms` by ours.
+    fn report(course: &Course, at: usize, leader: Option<u32>, at_ms: i64, when_ms: i64) -> Report {
+        let id = at as u32 + 1;
+        let role = if leader == Some(id) { "leader" } else { "follower" }.to_owned();
+        let at_ms = course.start_wall_ms.saturating_add_signed(at_ms);
+        let late = Duration::from_millis(when_ms.unsigned_abs());
+        let when = if when_ms < 0 { course.start.checked_sub(late).unwrap() } else { course.start + late };
+        let cause = "heard".to_owned();
+        Report { at, when, news: News::Event(MemberEvent { id, at_ms, role, leader, epoch: 1, cause }) }
+    }
+
+    fn course(reports: &[(usize, Option<u32>, i64, i64)]) -> Course {
+        let mut course = begun();
+        for &(at, leader, at_ms, when_ms) in reports {
+            let report = report(&course, at, leader, at_ms, when_ms);
+            course.take(&report);
+        }
+        course
+    }
+
+    #[test]
+    fn it_ends_with_the_last_survivors_report_of_a_successor_that_claims_it() {
+        assert_eq!(begun().ending(), None, "what was said before the fault does not count");
+        assert_eq!(course(&[(0, Some(2), 1, 2)]).ending(), None, "the other one has said nothing");
+        assert_eq!(course(&[(0, None, 0, 1), (1, Some(2), 1, 2)]).ending(), None);
+        assert_eq!(course(&[(0, Some(3), 0, 1), (1, Some(3), 1, 2)]).ending(), None, "the old leader");
+        let ended = course(&[(0, None, 0, 1), (1, Some(2), 1, 2), (0, Some(2), 2, 4)]);
+        let ending = ended.ending().unwrap();
+        assert_eq!((ending.successor, ending.last.member), (2, 1));
+        assert_eq!(ending.last.after, Duration::from_millis(4));
+        assert!(!ended.is_spoiled());
+        let bystander = course(&[(2, None, -5, -5), (0, Some(2), 1, 1), (1, Some(2), 1, 2)]);
+        assert!(bystander.ending().is_some() && !bystander.is_spoiled(), "the old leader's own words do not count");
+    }
+
+    #[test]
+    fn a_successor_from_before_the_fault_spoils_it_however_late_its_report_arrives() {
+        assert!(course(&[(0, Some(2), -3, -2), (1, Some(2), -3, -1)]).is_spoiled(), "read after the fault");
+        assert!(course(&[(0, Some(2), -3, 1)]).is_spoiled(), "on its way during the fault");
+        assert!(course(&[(0, None, -1, 1)]).is_spoiled(), "it had lost the leader already");
+        assert!(!course(&[(0, Some(3), -1, 1)]).is_spoiled(), "it still followed the leader");
+        assert!(!course(&[(0, None, 0, 1)]).is_spoiled());
+    }
+}
