@@ -150,14 +150,14 @@ async fn a_kill_at_any_step_of_a_write_leaves_the_old_record_or_the_new_one() {
                 "member {victim}, write {write}, {call} of the {}",
                 if directory { "directory" } else { "file" }
             );
-            let before = record(&data).unwrap().member;
+            let before = record(&data).unwrap().quorum();
             let fault = format!("{call}:signal=SIGKILL:when={write}");
             let output = run_to_its_end(&mut live, victim, directory, &[fault]).await;
             assert_eq!(output.status.signal(), Some(9), "{what}: {:?} {}", output.status, stderr(&output));
-            let after = record(&data).unwrap_or_else(|| panic!("{what}: the record is gone")).member;
+            let after = record(&data).unwrap_or_else(|| panic!("{what}: the record is gone")).quorum();
             let raised = after.incarnation.counter - before.incarnation.counter;
             assert_eq!(raised, u64::from(write > 1 || step >= RENAMED), "{what}: old or new, and the right one");
-            assert!(after.ceiling >= before.ceiling && after.followed >= before.followed, "{what}");
+            assert!(after.reserved_until >= before.reserved_until && after.followed >= before.followed, "{what}");
             let (old, new) = (before.vote.unwrap(), after.vote.unwrap());
             assert!(new.epoch >= old.epoch, "{what}: {} after {}", new.epoch, old.epoch);
             killed_in_a_grant |= new.epoch > old.epoch;
@@ -219,7 +219,7 @@ async fn a_member_whose_disk_fails_grants_nothing_and_ends_while_the_others_go_o
         let data = live.cluster.data_directory(victim);
         let last = ledger(&live, victim).await.last().map_or(0, |entry| entry.sequence);
         live.kill(victim).await;
-        let before = record(&data).unwrap().member;
+        let before = record(&data).unwrap().quorum();
         let output = run_to_its_end(&mut live, victim, false, &[format!("{call}:error={error}:when={from}+")]).await;
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{what}: {said}");
@@ -227,7 +227,7 @@ async fn a_member_whose_disk_fails_grants_nothing_and_ends_while_the_others_go_o
         for part in ["cannot write the state file", file.to_str().unwrap(), "start again", "empty data directory"] {
             assert!(said.contains(part), "{what}: no {part:?} in {said}");
         }
-        let after = record(&data).unwrap().member;
+        let after = record(&data).unwrap().quorum();
         assert_eq!(after.vote, before.vote, "{what}: what cannot be kept is not given");
         agreed(&live, &others(victim)).await;
         come_back(&mut live, victim).await;

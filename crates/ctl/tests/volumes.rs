@@ -124,7 +124,7 @@ async fn a_rolled_back_volume_that_nobody_has_seen_later_goes_on() {
     let (backup, original) = (live.scratch.path().join("backup"), live.cluster.data_directory(1));
     copy(&original, &backup);
     live.cluster.start(1).unwrap();
-    until("a run that nobody sees", || record(&original).filter(|record| record.member.incarnation.counter == 2)).await;
+    until("a run that nobody sees", || record(&original).filter(|record| record.incarnation().counter == 2)).await;
     live.kill(1).await;
     copy(&backup, &original);
     live.cluster.start_all().unwrap();
@@ -171,7 +171,7 @@ async fn sections_of_the_state_file_that_a_member_does_not_know_outlive_its_run(
     live.agreement(ALL).await;
     on_record(&live, 2).await;
     let after = record(&data).unwrap();
-    assert_eq!(after.member.incarnation.counter, 2, "the file was written since");
+    assert_eq!(after.incarnation().counter, 2, "the file was written since");
     let kept = |file: &StateFile| file.record(InstanceId(300), RecordKind::Algorithm).cloned();
     assert_eq!(kept(&after.file), kept(&file));
 }

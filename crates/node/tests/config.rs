@@ -62,7 +62,6 @@ fn a_minimal_config_gets_its_defaults_from_the_catalog() {
     assert_eq!(config.settings.election.wins, config.row.wins);
     assert_eq!(config.safety, Safety::Classic);
     assert!(config.settings.preempt && !config.insecure && !config.chaos);
-    let timing = &config.settings.timing;
     assert_eq!(
         config.settings.election.coordinator_timeout,
         config.settings.election.answer_timeout * config.row.coordinator_factor

@@ -30,6 +30,7 @@ pub use faults::{
     Announced, FaultKind, FaultOptions, FaultReport, INVARIANTS, InvariantInfo, ManyReport, Stats, Subject, Violation,
     run_faults, run_many, run_subject,
 };
+pub use member::Safety;
 pub use observe::{Blind, Mark, Observer, Passage, ROUND, Recording, RoundSummary, What};
 pub use order::Order;
 pub use plot::{Series, plot};

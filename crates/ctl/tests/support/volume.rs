@@ -9,17 +9,39 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use ctl::cluster::{Cluster, Scratch};
-use node::records::Stored;
+use member::{Incarnation, QuorumRecord};
+use node::records::{self, AuthorityRecord};
+use node::storage::StateFile;
 use tokio::process::Command;
 
 use super::support::{PATIENCE, node_binary};
 
-/// What is on the disk of a member, running or not. Read from a copy: the directory itself is locked while it runs, and
-/// a record is replaced as a whole.
-pub(crate) fn record(data: &Path) -> Option<Stored> {
+/// What is on the disk of a member.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Recorded {
+    pub(crate) file: StateFile,
+    pub(crate) authority: AuthorityRecord,
+}
+
+impl Recorded {
+    pub(crate) fn incarnation(&self) -> Incarnation {
+        *self.authority.clone().incarnation_mut()
+    }
+
+    pub(crate) fn quorum(&self) -> QuorumRecord {
+        let AuthorityRecord::Quorum(record) = self.authority else { panic!("no record of a voter: {self:?}") };
+        record
+    }
+}
+
+/// Of a member that runs or not. Read from a copy: the directory itself is locked while it runs, and the file is
+/// replaced as a whole.
+pub(crate) fn record(data: &Path) -> Option<Recorded> {
     let copy = Scratch::new("record").unwrap();
     fs::copy(data.join("state"), copy.path().join("state")).ok()?;
-    Stored::open(copy.path()).unwrap_or_else(|error| panic!("{error}")).1
+    let file = records::open(copy.path()).unwrap_or_else(|error| panic!("{error}")).1?;
+    let authority = records::authority(&file)?;
+    Some(Recorded { file, authority })
 }
 
 /// Copies the record, as a backup would.

@@ -2,11 +2,10 @@
 
 use std::io::IsTerminal;
 
-use algorithms::Safety;
 use algorithms::catalog::{self, Row};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
-use sim::{FaultOptions, FaultReport, ManyReport};
+use sim::{FaultOptions, FaultReport, ManyReport, Safety};
 
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, Table};
