@@ -212,6 +212,7 @@ pub fn cause_in_words(cause: &str) -> Option<&'static str> {
         "lease-ended" => "its lease ended before a majority of the voters granted the next one",
         "handed-over" => "it handed over to another member",
         "supporters-lost" => "too few voters stayed connected to it",
+        "superseded" => "its own vote went to another candidate",
         _ => return None,
     })
 }

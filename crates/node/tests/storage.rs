@@ -152,7 +152,7 @@ fn a_file_of_another_kind_and_one_of_a_newer_version_are_told_apart() {
 #[test]
 fn a_section_of_a_newer_version_is_named_with_what_to_do() {
     let dir = Dir::new("newer-section");
-    for (kind, name) in [(2, "member"), (3, "authority"), (4, "algorithm")] {
+    for (kind, name) in [(3, "authority"), (4, "algorithm")] {
         let error = refused(&dir, &file_with(&[(0, kind, 2, b"from the future")]), name);
         assert!(matches!(error, StorageError::NewerSection { version: 2, known: 1, .. }), "{error}");
         let printed = error.to_string();
