@@ -155,9 +155,10 @@ async fn a_kill_at_any_step_of_a_write_leaves_the_old_record_or_the_new_one() {
             let output = run_to_its_end(&mut live, victim, directory, &[fault]).await;
             assert_eq!(output.status.signal(), Some(9), "{what}: {:?} {}", output.status, stderr(&output));
             let after = record(&data).unwrap_or_else(|| panic!("{what}: the record is gone")).quorum();
-            let raised = after.incarnation.counter - before.incarnation.counter;
+            let raised = after.belief.incarnation.counter - before.belief.incarnation.counter;
             assert_eq!(raised, u64::from(write > 1 || step >= RENAMED), "{what}: old or new, and the right one");
-            assert!(after.reserved_until >= before.reserved_until && after.followed >= before.followed, "{what}");
+            assert!(after.belief.reserved_until >= before.belief.reserved_until, "{what}");
+            assert!(after.belief.followed >= before.belief.followed, "{what}");
             let (old, new) = (before.vote.unwrap(), after.vote.unwrap());
             assert!(new.epoch >= old.epoch, "{what}: {} after {}", new.epoch, old.epoch);
             killed_in_a_grant |= new.epoch > old.epoch;

@@ -4,6 +4,7 @@
 //! Another one, such as a lease in a store outside the cluster, is one more implementation of [`Authority`]: nothing else
 //! in this crate knows which of them runs.
 
+mod belief;
 mod classic;
 mod quorum;
 
@@ -12,7 +13,8 @@ use std::time::Duration;
 use algorithms::{Epoch, NodeId, Protocol, Topology, Uid};
 use serde::{Deserialize, Serialize};
 
-pub use classic::{Classic, ClassicRecord};
+pub use belief::{Belief, BeliefRecord, Heard};
+pub use classic::Classic;
 pub use quorum::{Quorum, QuorumRecord};
 
 use crate::attempts::{Attempt, Attempts};
@@ -26,28 +28,38 @@ pub trait Authority:
     Protocol<Link = NodeId, Command = AuthorityCommand, Event = AuthorityEvent, Settings = Settings>
 {
     const GUARANTEE: Guarantee;
-    /// Is every member connected to every other, whatever links the algorithm uses?
-    const LINKS_ALL: bool;
     /// Is the winner of an election only a proposal? Then no election is held while a member leads, and a winner that
     /// does not come to lead is passed over for a while.
-    const ELECTION_PROPOSES: bool;
+    const ELECTION_PROPOSES: bool = !matches!(Self::GUARANTEE, Guarantee::Component);
+    /// Is every member connected to every other, whatever links the algorithm uses?
+    const LINKS_ALL: bool = Self::ELECTION_PROPOSES;
 
-    fn incarnation(&self) -> Incarnation;
-
-    /// The member that this one follows, or that it leads itself.
-    fn leader(&self) -> Option<Claim>;
-
-    /// What is reported while no member leads: the smallest epoch the next leader may have.
-    fn epoch(&self) -> Epoch;
-
-    fn attempts(&self) -> &Attempts;
+    fn belief(&self) -> &Belief;
 
     /// What this member must have on its disk.
     fn record(&self) -> Self::Durable;
 
+    fn incarnation(&self) -> Incarnation {
+        self.belief().incarnation()
+    }
+
+    /// The member that this one follows, or that it leads itself.
+    fn leader(&self) -> Option<Claim> {
+        self.belief().leader()
+    }
+
     /// The member whose silence ends the belief in the leader: the leader itself, or the one that tells of it.
     fn source(&self) -> Option<NodeId> {
-        self.leader().map(|claim| claim.uid.id)
+        self.belief().source()
+    }
+
+    /// What is reported while no member leads: the smallest epoch the next leader may have.
+    fn epoch(&self) -> Epoch {
+        self.belief().followed()
+    }
+
+    fn attempts(&self) -> &Attempts {
+        self.belief().attempts()
     }
 
     /// May this member be a candidate?
@@ -61,9 +73,9 @@ pub trait Authority:
     }
 
     /// Goes out with every heartbeat.
-    fn news(&self, ctx: &Context<'_>) -> News {
+    fn news(&self, _: &Context<'_>) -> News {
         let leader = self.leader();
-        let firsthand = leader.is_some_and(|claim| self.source() == Some(claim.uid.id) || claim.uid == ctx.me);
+        let firsthand = leader.is_some_and(|claim| self.source() == Some(claim.uid.id));
         News { next_attempt_min: self.attempts().max_seen(), leader, firsthand }
     }
 
@@ -107,9 +119,9 @@ pub trait Authority:
         None
     }
 
-    /// How long a winner may need to come to lead, beyond the election itself.
-    fn patience(_: &Settings) -> Duration {
-        Duration::ZERO
+    /// How long a winner may need to come to lead, beyond the election itself: the last lease may have to end first.
+    fn patience(settings: &Settings) -> Duration {
+        if Self::ELECTION_PROPOSES { 2 * settings.timing.lease } else { Duration::ZERO }
     }
 }
 

@@ -27,8 +27,8 @@ mod types;
 
 pub use attempts::{Attempt, Attempts, Reservation};
 pub use authority::{
-    Authority, AuthorityCommand, AuthorityEvent, Classic, ClassicRecord, ElectionKind, Guarantee, Quorum, QuorumRecord,
-    Reach,
+    Authority, AuthorityCommand, AuthorityEvent, Belief, BeliefRecord, Classic, ElectionKind, Guarantee, Heard, Quorum,
+    QuorumRecord, Reach,
 };
 pub use candidacy::{ABSTAIN, FORGIVE};
 pub use live::{MemberVisitor, dispatch};

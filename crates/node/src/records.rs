@@ -5,7 +5,7 @@ use std::path::Path;
 
 use algorithms::Epoch;
 use member::reign::{Holder, Vote};
-use member::{ClassicRecord, Incarnation, QuorumRecord, Safety};
+use member::{BeliefRecord, Incarnation, QuorumRecord, Safety};
 use transport::codec;
 
 use crate::storage::{Damage, InstanceId, RecordKind, RecordV1, StateFile, StorageError, Store, VoteV1};
@@ -21,7 +21,7 @@ pub struct Kept {
 /// The record of an authority, for the questions that are asked of a disk before its machine runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AuthorityRecord {
-    Classic(ClassicRecord),
+    Classic(BeliefRecord),
     Quorum(QuorumRecord),
 }
 
@@ -29,7 +29,7 @@ impl AuthorityRecord {
     /// Of a member that has never run.
     pub fn blank(safety: Safety) -> Self {
         match safety {
-            Safety::Classic => AuthorityRecord::Classic(ClassicRecord::default()),
+            Safety::Classic => AuthorityRecord::Classic(BeliefRecord::default()),
             Safety::Quorum => AuthorityRecord::Quorum(QuorumRecord::default()),
         }
     }
@@ -51,7 +51,7 @@ impl AuthorityRecord {
     pub fn incarnation_mut(&mut self) -> &mut Incarnation {
         match self {
             AuthorityRecord::Classic(record) => &mut record.incarnation,
-            AuthorityRecord::Quorum(record) => &mut record.incarnation,
+            AuthorityRecord::Quorum(record) => &mut record.belief.incarnation,
         }
     }
 
@@ -69,12 +69,10 @@ impl AuthorityRecord {
             longest_lease: vote.longest_lease,
         };
         let (incarnation, reserved_until, followed) = (legacy.incarnation, legacy.ceiling, Epoch(legacy.followed));
+        let belief = BeliefRecord { incarnation, reserved_until, followed };
         match legacy.safety {
-            Safety::Classic => AuthorityRecord::Classic(ClassicRecord { incarnation, reserved_until, followed }),
-            Safety::Quorum => {
-                let vote = legacy.vote.map(vote);
-                AuthorityRecord::Quorum(QuorumRecord { incarnation, reserved_until, followed, vote })
-            }
+            Safety::Classic => AuthorityRecord::Classic(belief),
+            Safety::Quorum => AuthorityRecord::Quorum(QuorumRecord { belief, vote: legacy.vote.map(vote) }),
         }
     }
 }

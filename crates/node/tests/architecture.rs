@@ -115,3 +115,78 @@ fn no_unsafe_anywhere() {
         assert!(manifest.contains("[lints]\nworkspace = true"), "{manifest}");
     }
 }
+
+/// The code of every crate, without comments and unit tests.
+fn code() -> Vec<(String, String)> {
+    let rooms = fs::read_dir(crates()).expect("crates/").map(|entry| entry.expect("an entry").file_name());
+    let files = rooms.flat_map(|room| sources(&room.to_string_lossy()));
+    let is_test = |path: &Path| path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
+    files
+        .filter(|(path, _)| !is_test(path))
+        .map(|(path, text)| {
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+            let path = path.strip_prefix(crates()).expect("below crates/").display().to_string();
+            (path, lines.collect::<Vec<_>>().join("\n"))
+        })
+        .collect()
+}
+
+fn files_with<'a>(code: &'a [(String, String)], part: &str) -> Vec<&'a str> {
+    let mut files: Vec<&str> =
+        code.iter().filter(|(_, text)| text.contains(part)).map(|(path, _)| path.as_str()).collect();
+    files.sort_unstable();
+    files
+}
+
+#[test]
+fn effect_outbox_barrier_and_timer_order_are_defined_once() {
+    let code = code();
+    assert_eq!(files_with(&code, "enum Effect"), ["algorithms/src/drive/effects.rs"]);
+    assert_eq!(files_with(&code, "blocked: bool"), ["algorithms/src/drive.rs"], "one barrier");
+    // Named timers of one machine; the bare simulator has one heap for the timers of all its nodes.
+    assert_eq!(files_with(&code, "struct Timers"), ["algorithms/src/drive/timers.rs", "sim/src/bare/timers.rs"]);
+    // Effects wait in one kind of outbox. Bare runs have no disk and nothing that waits: they write straight to the net.
+    let mut outboxes: Vec<&str> = code
+        .iter()
+        .filter(|(_, text)| {
+            text.lines().any(|line| line.trim_start().starts_with("impl") && line.contains("> Outbox<"))
+        })
+        .map(|(path, _)| path.as_str())
+        .collect();
+    outboxes.sort_unstable();
+    assert_eq!(outboxes, ["algorithms/src/drive/effects.rs", "sim/src/bare/wire.rs"]);
+    for driver in ["node/src/host.rs", "sim/src/faults/process.rs", "model/src/members.rs", "model/src/reign.rs"] {
+        assert!(files_with(&code, "Driver<").contains(&driver), "{driver} has a driver of its own");
+    }
+}
+
+#[test]
+fn parts_of_a_member_own_their_fields() {
+    for (path, text) in code().iter().filter(|(path, _)| path.starts_with("member/src")) {
+        let mut fields = 0;
+        for line in text.lines() {
+            let is_field = line.starts_with("    ") && !line.starts_with("     ") && line.trim_end().ends_with(',');
+            let is_field = is_field && line.contains(": ") && !line.contains('(') && !line.contains("=>");
+            assert!(!(is_field && line.contains("pub(crate)")), "{path}: {line}");
+            fields = if line.starts_with('}') { 0 } else { fields + usize::from(is_field) };
+            assert!(fields <= 12, "{path}: more than 12 fields in one struct");
+        }
+    }
+}
+
+#[test]
+fn which_authority_runs_is_asked_nowhere_and_how_long_a_machine_lives_once() {
+    let code = code();
+    let member: Vec<&(String, String)> = code.iter().filter(|(path, _)| path.starts_with("member/src")).collect();
+    let mentions = |part: &str| member.iter().map(|(_, text)| text.matches(part).count()).sum::<usize>();
+    assert_eq!(mentions("reign.is_some()") + mentions("reign.is_none()") + mentions("Option<Reign>"), 0);
+    assert!(mentions("E::LIFE") <= 2, "{} times", mentions("E::LIFE"));
+    let mut names_one: Vec<&str> = member
+        .iter()
+        .filter(|(_, text)| text.contains("Safety::Quorum") || text.contains("Safety::Classic"))
+        .map(|(path, _)| path.as_str())
+        .collect();
+    names_one.sort_unstable();
+    assert_eq!(names_one, ["member/src/live.rs", "member/src/settings.rs"]);
+}

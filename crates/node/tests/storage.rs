@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use algorithms::{Epoch, NodeId};
 use member::reign::{Holder, Vote};
-use member::{Incarnation, QuorumRecord, Safety};
+use member::{BeliefRecord, Incarnation, QuorumRecord, Safety};
 use node::records::{self, AuthorityRecord};
 use node::storage::{
     Damage, InstanceId, RecordKind, RecordV1, Section, StateFile, StorageError, Store, VolumeRecord, VoteV1,
@@ -239,7 +239,8 @@ fn a_file_of_format_1_is_read_and_rewritten_as_format_2_with_nothing_lost() {
     assert_eq!((&again.volume, &again.legacy), (&volume, &None));
     let holder = Some(Holder { id: NodeId(5), incarnation: own });
     let vote = Some(Vote { epoch: Epoch(77), holder, longest_lease: lease });
-    let record = QuorumRecord { incarnation: own, reserved_until: 128, followed: Epoch(78), vote };
+    let belief = BeliefRecord { incarnation: own, reserved_until: 128, followed: Epoch(78) };
+    let record = QuorumRecord { belief, vote };
     assert_eq!(records::authority(&again), Some(AuthorityRecord::Quorum(record)));
 }
 

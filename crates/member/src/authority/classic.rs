@@ -10,33 +10,20 @@
 use algorithms::{Epoch, Input, NodeId, Outbox, Protocol, Topology};
 use serde::{Deserialize, Serialize};
 
-use super::{Authority, AuthorityCommand, AuthorityEvent, ElectionKind, Guarantee, Reach};
-use crate::attempts::{Attempt, Attempts, Reservation};
+use super::{Authority, AuthorityCommand, AuthorityEvent, Belief, BeliefRecord, ElectionKind, Guarantee, Reach};
+use crate::attempts::{Attempt, Reservation};
 use crate::settings::Settings;
-use crate::types::{Cause, Claim, Context, Incarnation, News};
+use crate::types::{Cause, Claim, Context, News};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Classic {
-    incarnation: Incarnation,
-    attempts: Attempts,
+    belief: Belief,
     election: ElectionKind,
-    leader: Option<Claim>,
     /// Follows no claim below this epoch.
     min_epoch: Epoch,
-    /// The largest term followed.
-    followed: Epoch,
     has_child: bool,
     /// Resigns as soon as its children have stopped.
     resigning: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct ClassicRecord {
-    pub incarnation: Incarnation,
-    /// Every attempt below may have been used; a restart begins here.
-    pub reserved_until: u64,
-    /// The largest term followed, where the algorithm has terms.
-    pub followed: Epoch,
 }
 
 /// Classic members exchange nothing but heartbeats and the algorithm's messages.
@@ -57,30 +44,21 @@ impl Protocol for Classic {
     type Timer = Nothing;
     type Command = AuthorityCommand;
     type Event = AuthorityEvent;
-    type Durable = ClassicRecord;
+    type Durable = BeliefRecord;
     type Settings = Settings;
 
-    fn start(ctx: &Context<'_>, stored: Option<ClassicRecord>, out: &mut impl Outbox<Self>) -> Self {
+    fn start(ctx: &Context<'_>, stored: Option<BeliefRecord>, out: &mut impl Outbox<Self>) -> Self {
         let stored = stored.unwrap_or_default();
-        let attempts = Attempts::start(stored.reserved_until, ctx.view);
-        let classic = Classic {
-            incarnation: stored.incarnation.next(ctx.dice),
-            min_epoch: Epoch(attempts.first().0),
-            attempts,
-            election: ElectionKind::default(),
-            leader: None,
-            followed: stored.followed,
-            has_child: false,
-            resigning: false,
-        };
-        out.persist(classic.record());
-        classic
+        let belief = Belief::start(ctx, stored.incarnation.next(ctx.dice), stored);
+        let min_epoch = Epoch(belief.attempts().first().0);
+        out.persist(belief.record());
+        Classic { belief, election: ElectionKind::default(), min_epoch, has_child: false, resigning: false }
     }
 
     fn step(&mut self, ctx: &Context<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
         match input {
             Input::Command(command) => self.command(ctx, command, out),
-            Input::Stored(record) => self.attempts.stored(record.reserved_until),
+            Input::Stored(record) => self.belief.stored(record),
             Input::Message { message, .. } => match message {},
             Input::Timer(timer) => match timer {},
             Input::PeerUp(_) | Input::PeerDown(_) => {}
@@ -90,33 +68,22 @@ impl Protocol for Classic {
 
 impl Authority for Classic {
     const GUARANTEE: Guarantee = Guarantee::Component;
-    const LINKS_ALL: bool = false;
-    const ELECTION_PROPOSES: bool = false;
 
-    fn incarnation(&self) -> Incarnation {
-        self.incarnation
+    fn belief(&self) -> &Belief {
+        &self.belief
     }
 
-    fn leader(&self) -> Option<Claim> {
-        self.leader
+    fn record(&self) -> BeliefRecord {
+        self.belief.record()
     }
 
     fn epoch(&self) -> Epoch {
-        if self.election.has_terms { self.followed } else { self.min_epoch }
-    }
-
-    fn attempts(&self) -> &Attempts {
-        &self.attempts
-    }
-
-    fn record(&self) -> ClassicRecord {
-        let Classic { incarnation, followed, .. } = *self;
-        ClassicRecord { incarnation, reserved_until: self.attempts.reserved(), followed }
+        if self.election.has_terms { self.belief.followed() } else { self.min_epoch }
     }
 
     fn news(&self, _: &Context<'_>) -> News {
         let next = if self.election.has_terms { Attempt(0) } else { Attempt(self.min_epoch.0) };
-        News { next_attempt_min: next, leader: self.leader, firsthand: false }
+        News { next_attempt_min: next, leader: self.leader(), firsthand: false }
     }
 
     fn admits(&self, attempt: Attempt) -> bool {
@@ -124,15 +91,15 @@ impl Authority for Classic {
     }
 
     fn next_attempt(&self, ctx: &Context<'_>) -> Attempt {
-        self.attempts.max_seen().next(ctx.view).max(Attempt::from(self.min_epoch.0, ctx.view))
+        self.attempts().max_seen().next(ctx.view).max(Attempt::from(self.min_epoch.0, ctx.view))
     }
 
     fn decides(&self, attempt: Attempt) -> bool {
-        self.leader.is_some_and(|claim| claim.epoch.0 >= attempt.0)
+        self.leader().is_some_and(|claim| claim.epoch.0 >= attempt.0)
     }
 
     fn sends_heartbeats(&self, ctx: &Context<'_>) -> bool {
-        ctx.view.topology() != Topology::Mesh || self.leads(ctx)
+        ctx.view.topology() != Topology::Mesh || self.belief.leads(ctx)
     }
 }
 
@@ -142,7 +109,7 @@ impl Classic {
             AuthorityCommand::Election(kind) => {
                 self.election = kind;
                 if kind.has_terms {
-                    self.min_epoch = self.followed;
+                    self.min_epoch = self.belief.followed();
                 }
             }
             AuthorityCommand::Saw(attempt) => self.see(ctx, attempt, out),
@@ -184,13 +151,9 @@ impl Classic {
         }
     }
 
-    fn leads(&self, ctx: &Context<'_>) -> bool {
-        self.leader.is_some_and(|claim| claim.uid == ctx.me)
-    }
-
     /// Every number that is seen or used is below what the disk has reserved.
     fn see(&mut self, ctx: &Context<'_>, attempt: Attempt, out: &mut impl Outbox<Self>) {
-        match self.attempts.see(attempt, ctx.view) {
+        match self.belief.see(ctx, attempt) {
             Reservation::Enough => {}
             Reservation::Store => out.store(self.record()),
             Reservation::Persist => out.persist(self.record()),
@@ -229,29 +192,29 @@ impl Classic {
     }
 
     fn follow(&mut self, ctx: &Context<'_>, claim: Claim, cause: Cause, out: &mut impl Outbox<Self>) {
-        if self.leader.is_some_and(|mine| mine.epoch > claim.epoch) {
+        if self.leader().is_some_and(|mine| mine.epoch > claim.epoch) {
             return;
         }
+        if self.election.has_terms && claim.epoch < self.min_epoch {
+            return;
+        }
+        let new_epoch = self.belief.follow(claim, claim.uid.id);
         if self.election.has_terms {
-            if claim.epoch < self.min_epoch {
-                return;
-            }
             self.min_epoch = claim.epoch;
-            if claim.epoch > self.followed {
-                self.followed = claim.epoch;
+            if new_epoch {
                 out.persist(self.record());
             }
         } else {
             self.min_epoch = self.min_epoch.max(Epoch(Attempt::of(claim.epoch, ctx.view).0));
         }
-        self.leader = Some(claim);
-        out.announce(AuthorityEvent::Follows { leader: self.leader, cause });
+        out.announce(AuthorityEvent::Follows { leader: Some(claim), cause });
     }
 
     /// What was said of a lost leader is not believed again: a member that has not noticed yet may still repeat it.
     fn drop_leader(&mut self, ctx: &Context<'_>, cause: Cause, out: &mut impl Outbox<Self>) {
         self.resigning = false;
-        if let Some(claim) = self.leader.take() {
+        if let Some(claim) = self.leader() {
+            self.belief.drop_leader();
             let next = if self.election.has_terms {
                 claim.epoch.next()
             } else {
@@ -263,7 +226,7 @@ impl Classic {
     }
 
     fn step_down(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
-        if !self.leads(ctx) {
+        if !self.belief.leads(ctx) {
             return;
         }
         self.resigning = true;
@@ -275,7 +238,7 @@ impl Classic {
     }
 
     fn heard(&mut self, ctx: &Context<'_>, from: NodeId, news: News, reach: Reach, out: &mut impl Outbox<Self>) {
-        let before = (self.min_epoch, self.leader);
+        let before = (self.min_epoch, self.leader());
         self.raise_min(ctx, news.next_attempt_min, out);
         match news.leader {
             Some(claim) => self.heard_claim(ctx, from, claim, reach, out),
@@ -283,11 +246,11 @@ impl Classic {
             None => out.announce(AuthorityEvent::Outdated(Attempt(self.min_epoch.0))),
         }
         // A rival that cannot be followed is no restarted member: it would answer in kind, for ever.
-        let rival = |claim: Claim| claim.uid != ctx.me && self.leader.is_some_and(|mine| claim.epoch > mine.epoch);
+        let rival = |claim: Claim| claim.uid != ctx.me && self.leader().is_some_and(|mine| claim.epoch > mine.epoch);
         if !news.leader.is_some_and(rival) {
             self.bump(ctx, out);
         }
-        if before != (self.min_epoch, self.leader) {
+        if before != (self.min_epoch, self.leader()) {
             out.announce(AuthorityEvent::PassOn { except: from });
         }
     }
@@ -308,10 +271,10 @@ impl Classic {
         reach: Reach,
         out: &mut impl Outbox<Self>,
     ) {
-        if self.leader == Some(claim) || claim.uid == ctx.me {
+        if self.leader() == Some(claim) || claim.uid == ctx.me {
             return;
         }
-        if self.leader.is_some_and(|mine| mine.epoch > claim.epoch) {
+        if self.leader().is_some_and(|mine| mine.epoch > claim.epoch) {
             // The sender follows an older claim: tell it.
             return out.announce(AuthorityEvent::Tell(from));
         }
@@ -327,7 +290,7 @@ impl Classic {
         if !self.election.has_terms {
             self.see(ctx, attempt, out);
         }
-        if self.election.continuous && self.leads(ctx) && ctx.beats(ctx.me, claim.uid) {
+        if self.election.continuous && self.belief.leads(ctx) && ctx.beats(ctx.me, claim.uid) {
             // Two coordinators met: the algorithm itself must merge their groups.
             return out.announce(AuthorityEvent::OpenElection);
         }
@@ -337,8 +300,8 @@ impl Classic {
 
     /// A member that restarted begins above all it may have seen; its leader moves past it.
     fn bump(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
-        let behind = self.leader.is_some_and(|claim| claim.epoch < self.min_epoch);
-        if self.leads(ctx) && behind && !self.election.has_terms {
+        let behind = self.leader().is_some_and(|claim| claim.epoch < self.min_epoch);
+        if self.belief.leads(ctx) && behind && !self.election.has_terms {
             let attempt = self.next_attempt(ctx);
             out.announce(AuthorityEvent::Decided(attempt));
             self.win(ctx, Some(attempt), None, Cause::Bumped, out);

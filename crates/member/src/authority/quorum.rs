@@ -4,38 +4,27 @@
 //! member that has no connection to it believes one that has heard the leader itself. While a member leads no round is
 //! held: a better member asks the leader to hand over instead.
 
-use std::time::Duration;
-
 use algorithms::drive::{Effect, Effects};
 use algorithms::{Epoch, Input, NodeId, Outbox, Protocol};
 use serde::{Deserialize, Serialize};
 
-use super::{Authority, AuthorityCommand, AuthorityEvent, Guarantee, Reach};
-use crate::attempts::{Attempts, Reservation};
+use super::{Authority, AuthorityCommand, AuthorityEvent, Belief, BeliefRecord, Guarantee, Heard, Reach};
+use crate::attempts::Reservation;
 use crate::reign::{Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Vote, VoterRecord};
 use crate::settings::Settings;
-use crate::types::{Cause, Claim, Context, Incarnation, News};
+use crate::types::{Cause, Claim, Context, News};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Quorum {
     reign: Reign,
     /// What the reign wants done; empty between two steps.
     effects: Effects<Reign>,
-    attempts: Attempts,
-    leader: Option<Claim>,
-    /// The member that told of the leader: the leader itself, unless there is no connection to it.
-    source: Option<NodeId>,
-    /// The largest epoch followed.
-    followed: Epoch,
+    belief: Belief,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct QuorumRecord {
-    pub incarnation: Incarnation,
-    /// Every attempt below may have been used; a restart begins here.
-    pub reserved_until: u64,
-    /// The largest epoch followed.
-    pub followed: Epoch,
+    pub belief: BeliefRecord,
     /// What was granted; `None` if that is not known.
     pub vote: Option<Vote>,
 }
@@ -50,13 +39,14 @@ impl Protocol for Quorum {
     type Settings = Settings;
 
     fn start(ctx: &Context<'_>, stored: Option<QuorumRecord>, out: &mut impl Outbox<Self>) -> Self {
-        let QuorumRecord { incarnation, reserved_until, followed, vote } = stored.unwrap_or_default();
+        let QuorumRecord { mut belief, vote } = stored.unwrap_or_default();
         let mut effects = Effects::default();
-        let mut reign = Reign::start(ctx, Some(VoterRecord { incarnation, vote }), &mut effects);
-        let followed = followed.max(vote.map_or(Epoch(0), |vote| vote.epoch));
-        reign.saw(followed);
-        let attempts = Attempts::start(reserved_until, ctx.view);
-        let mut quorum = Quorum { reign, effects, attempts, leader: None, source: None, followed };
+        let voter = VoterRecord { incarnation: belief.incarnation, vote };
+        let mut reign = Reign::start(ctx, Some(voter), &mut effects);
+        belief.followed = belief.followed.max(vote.map_or(Epoch(0), |vote| vote.epoch));
+        reign.saw(belief.followed);
+        let belief = Belief::start(ctx, reign.incarnation(), belief);
+        let mut quorum = Quorum { reign, effects, belief };
         quorum.carry_out(ctx, out);
         quorum
     }
@@ -67,7 +57,7 @@ impl Protocol for Quorum {
             Input::Timer(timer) => self.step_reign(ctx, Input::Timer(timer), out),
             Input::PeerUp(peer) => self.step_reign(ctx, Input::PeerUp(peer), out),
             Input::PeerDown(peer) => self.step_reign(ctx, Input::PeerDown(peer), out),
-            Input::Stored(record) => self.attempts.stored(record.reserved_until),
+            Input::Stored(record) => self.belief.stored(record.belief),
             Input::Command(command) => self.command(ctx, command, out),
         }
     }
@@ -82,32 +72,13 @@ impl Protocol for Quorum {
 
 impl Authority for Quorum {
     const GUARANTEE: Guarantee = Guarantee::Majority;
-    const LINKS_ALL: bool = true;
-    const ELECTION_PROPOSES: bool = true;
 
-    fn incarnation(&self) -> Incarnation {
-        self.reign.incarnation()
-    }
-
-    fn leader(&self) -> Option<Claim> {
-        self.leader
-    }
-
-    fn epoch(&self) -> Epoch {
-        self.followed
-    }
-
-    fn attempts(&self) -> &Attempts {
-        &self.attempts
+    fn belief(&self) -> &Belief {
+        &self.belief
     }
 
     fn record(&self) -> QuorumRecord {
-        let VoterRecord { incarnation, vote } = self.reign.record();
-        QuorumRecord { incarnation, reserved_until: self.attempts.reserved(), followed: self.followed, vote }
-    }
-
-    fn source(&self) -> Option<NodeId> {
-        self.source
+        QuorumRecord { belief: self.belief.record(), vote: self.reign.record().vote }
     }
 
     fn electable(&self, ctx: &Context<'_>) -> bool {
@@ -120,7 +91,7 @@ impl Authority for Quorum {
 
     fn plausible(&self, news: &News) -> bool {
         let near = news.leader.is_none_or(|claim| self.reign.is_near(claim.epoch));
-        near && self.attempts.plausible(news.next_attempt_min.0)
+        near && self.attempts().plausible(news.next_attempt_min.0)
     }
 
     fn reign(&self) -> Option<&Reign> {
@@ -130,22 +101,13 @@ impl Authority for Quorum {
     fn vote(record: &QuorumRecord) -> Option<Vote> {
         record.vote
     }
-
-    /// A winner may have to wait for the last lease to end.
-    fn patience(settings: &Settings) -> Duration {
-        2 * settings.timing.lease
-    }
 }
 
 impl Quorum {
-    fn leads(&self, ctx: &Context<'_>) -> bool {
-        self.leader.is_some_and(|claim| claim.uid == ctx.me)
-    }
-
     fn command(&mut self, ctx: &Context<'_>, command: AuthorityCommand, out: &mut impl Outbox<Self>) {
         let command = match command {
             AuthorityCommand::Saw(attempt) => {
-                return match self.attempts.see(attempt, ctx.view) {
+                return match self.belief.see(ctx, attempt) {
                     Reservation::Enough => {}
                     Reservation::Store => out.store(self.record()),
                     Reservation::Persist => out.persist(self.record()),
@@ -156,10 +118,10 @@ impl Quorum {
                 return self.heard(ctx, from, news, reach, out);
             }
             AuthorityCommand::LeaderGone => return self.drop_leader(Cause::LeaderLost, out),
-            AuthorityCommand::Won { .. } if self.leader.is_none() => ReignCommand::Want,
-            AuthorityCommand::OtherWon { .. } if self.leader.is_none() => ReignCommand::Yield,
+            AuthorityCommand::Won { .. } if self.leader().is_none() => ReignCommand::Want,
+            AuthorityCommand::OtherWon { .. } if self.leader().is_none() => ReignCommand::Yield,
             AuthorityCommand::TakeOver => ReignCommand::Claim,
-            AuthorityCommand::Reelect { better: Some(to) } if self.leads(ctx) => {
+            AuthorityCommand::Reelect { better: Some(to) } if self.belief.leads(ctx) => {
                 ReignCommand::Transfer { to, returns: true }
             }
             AuthorityCommand::Reelect { .. } => ReignCommand::Affirm,
@@ -214,11 +176,10 @@ impl Quorum {
         match event {
             ReignEvent::Leading { epoch, until, no_child } => {
                 out.announce(AuthorityEvent::Lease { until, no_child });
-                let cause = if self.leads(ctx) { Cause::Bumped } else { Cause::Elected };
-                self.leader = Some(Claim { epoch, uid: ctx.me });
-                self.source = Some(ctx.me.id);
-                self.followed = self.followed.max(epoch);
-                out.announce(AuthorityEvent::Follows { leader: self.leader, cause });
+                let cause = if self.belief.leads(ctx) { Cause::Bumped } else { Cause::Elected };
+                let claim = Claim { epoch, uid: ctx.me };
+                self.belief.follow(claim, ctx.me.id);
+                out.announce(AuthorityEvent::Follows { leader: Some(claim), cause });
                 return Some(cause);
             }
             ReignEvent::Lost { cause } => {
@@ -234,40 +195,26 @@ impl Quorum {
     }
 
     fn drop_leader(&mut self, cause: Cause, out: &mut impl Outbox<Self>) {
-        self.leader = None;
-        self.source = None;
+        self.belief.drop_leader();
         out.announce(AuthorityEvent::Follows { leader: None, cause });
     }
 
-    /// Another member told which leader it follows.
     fn heard(&mut self, ctx: &Context<'_>, from: NodeId, news: News, reach: Reach, out: &mut impl Outbox<Self>) {
-        if self.leads(ctx) {
-            return;
-        }
-        let Some(claim) = news.leader else {
-            let from_leader = self.leader.is_some_and(|claim| claim.uid.id == from);
-            if from_leader || self.source == Some(from) {
-                // Only from the leader itself is it a resignation: another member that told of it may have lost it.
-                self.drop_leader(if from_leader { Cause::LeaderResigned } else { Cause::LeaderLost }, out);
+        match self.belief.hear(ctx, from, news, reach) {
+            Heard::Nothing => {}
+            Heard::Lost(cause) => {
+                out.announce(AuthorityEvent::Follows { leader: None, cause });
                 out.announce(AuthorityEvent::OpenElection);
             }
-            return;
-        };
-        // The leader's own word counts for more than what others say of it, and hearsay of hearsay could go in circles.
-        let hearsay = claim.uid.id != from && (reach == Reach::Connected || !news.firsthand);
-        let known = ctx.view.uid(claim.uid.id) == Some(claim.uid) && claim.uid != ctx.me;
-        if hearsay || !known || claim.epoch < self.followed || self.leader == Some(claim) {
-            return;
+            Heard::Follows { claim, new_epoch } => {
+                self.reign.saw(claim.epoch);
+                if new_epoch {
+                    out.persist(self.record());
+                }
+                self.step_reign(ctx, Input::Command(ReignCommand::Yield), out);
+                out.announce(AuthorityEvent::Decided(self.attempts().max_seen()));
+                out.announce(AuthorityEvent::Follows { leader: Some(claim), cause: Cause::Heard });
+            }
         }
-        self.reign.saw(claim.epoch);
-        if claim.epoch > self.followed {
-            self.followed = claim.epoch;
-            out.persist(self.record());
-        }
-        self.leader = Some(claim);
-        self.source = Some(from);
-        self.step_reign(ctx, Input::Command(ReignCommand::Yield), out);
-        out.announce(AuthorityEvent::Decided(self.attempts.max_seen()));
-        out.announce(AuthorityEvent::Follows { leader: self.leader, cause: Cause::Heard });
     }
 }

@@ -1,0 +1,127 @@
+//! What every member knows of leadership, whatever grants it: which leader it follows, from which member it knows that,
+//! and how far elections have counted.
+
+use algorithms::{Epoch, NodeId};
+use serde::{Deserialize, Serialize};
+
+use super::Reach;
+use crate::attempts::{Attempt, Attempts, Reservation};
+use crate::types::{Cause, Claim, Context, Incarnation, News};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Belief {
+    incarnation: Incarnation,
+    attempts: Attempts,
+    leader: Option<Claim>,
+    /// The member that told of the leader: the leader itself, unless there is no connection to it.
+    source: Option<NodeId>,
+    /// The largest epoch followed.
+    followed: Epoch,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct BeliefRecord {
+    pub incarnation: Incarnation,
+    /// Every attempt below may have been used; a restart begins here.
+    pub reserved_until: u64,
+    /// The largest epoch followed.
+    pub followed: Epoch,
+}
+
+/// What a heartbeat changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heard {
+    Nothing,
+    /// The leader is no leader any more.
+    Lost(Cause),
+    /// This leader is followed from now on, once the record is on the disk if its epoch is a new one.
+    Follows {
+        claim: Claim,
+        new_epoch: bool,
+    },
+}
+
+impl Belief {
+    /// `incarnation`: of this process.
+    pub fn start(ctx: &Context<'_>, incarnation: Incarnation, stored: BeliefRecord) -> Self {
+        let attempts = Attempts::start(stored.reserved_until, ctx.view);
+        Belief { incarnation, attempts, leader: None, source: None, followed: stored.followed }
+    }
+
+    pub fn record(&self) -> BeliefRecord {
+        let Belief { incarnation, followed, .. } = *self;
+        BeliefRecord { incarnation, reserved_until: self.attempts.reserved(), followed }
+    }
+
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    pub fn attempts(&self) -> &Attempts {
+        &self.attempts
+    }
+
+    /// The caller writes the record, if that is the answer.
+    #[must_use]
+    pub fn see(&mut self, ctx: &Context<'_>, attempt: Attempt) -> Reservation {
+        self.attempts.see(attempt, ctx.view)
+    }
+
+    /// This record is on the disk.
+    pub fn stored(&mut self, record: BeliefRecord) {
+        self.attempts.stored(record.reserved_until);
+    }
+
+    pub fn leader(&self) -> Option<Claim> {
+        self.leader
+    }
+
+    pub fn source(&self) -> Option<NodeId> {
+        self.source
+    }
+
+    pub fn followed(&self) -> Epoch {
+        self.followed
+    }
+
+    pub fn leads(&self, ctx: &Context<'_>) -> bool {
+        self.leader.is_some_and(|claim| claim.uid == ctx.me)
+    }
+
+    /// Returns whether the epoch is a new one.
+    pub fn follow(&mut self, claim: Claim, source: NodeId) -> bool {
+        self.leader = Some(claim);
+        self.source = Some(source);
+        let new = claim.epoch > self.followed;
+        self.followed = self.followed.max(claim.epoch);
+        new
+    }
+
+    pub fn drop_leader(&mut self) {
+        self.leader = None;
+        self.source = None;
+    }
+
+    /// Another member told which leader it follows. Only where leaders hold leases.
+    pub fn hear(&mut self, ctx: &Context<'_>, from: NodeId, news: News, reach: Reach) -> Heard {
+        if self.leads(ctx) {
+            return Heard::Nothing;
+        }
+        let Some(claim) = news.leader else {
+            let from_leader = self.leader.is_some_and(|claim| claim.uid.id == from);
+            if !from_leader && self.source != Some(from) {
+                return Heard::Nothing;
+            }
+            self.drop_leader();
+            // Only from the leader itself is it a resignation: another member that told of it may have lost it.
+            return Heard::Lost(if from_leader { Cause::LeaderResigned } else { Cause::LeaderLost });
+        };
+        // The leader's own word counts for more than what others say of it, and hearsay of hearsay could go in circles.
+        let hearsay = claim.uid.id != from && (reach == Reach::Connected || !news.firsthand);
+        let known = ctx.view.uid(claim.uid.id) == Some(claim.uid) && claim.uid != ctx.me;
+        if hearsay || !known || claim.epoch < self.followed || self.leader == Some(claim) {
+            return Heard::Nothing;
+        }
+        Heard::Follows { claim, new_epoch: self.follow(claim, from) }
+    }
+}
