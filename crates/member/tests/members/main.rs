@@ -1,0 +1,5 @@
+//! Members at the level of the code: whole clusters as transcripts, and one file of tests per part.
+
+mod golden;
+mod story;
+mod world;
