@@ -149,6 +149,15 @@ fn a_leader_that_handed_over_stands_again_if_its_successor_does_not_come_to_lead
 }
 
 #[test]
+fn the_successor_of_a_leader_that_steps_down_may_be_a_better_member_that_is_ready_first() {
+    let mut one = leading(OnClose::WaitLease);
+    one.settings.preempt = true;
+    one.tell(ReignCommand::Transfer { to: NodeId(2), returns: false });
+    assert!(lets_go(&one.get(3, Msg::Ready { epoch: Epoch(1) })));
+    assert!(!asks_when_its_successor_fails(&mut one), "it steps down, whoever comes after it");
+}
+
+#[test]
 fn only_a_chosen_successor_and_where_allowed_a_better_member_takes_over() {
     let ready = |preempt, from, epoch| {
         let mut one = leading(OnClose::WaitLease);
