@@ -2,8 +2,10 @@
 
 mod bench;
 mod candidate;
+mod classic;
 mod golden;
 mod leader;
+mod quorum;
 mod reigns;
 mod story;
 mod voter;
