@@ -196,6 +196,14 @@ fn numbers_that_no_honest_member_can_have_reached_are_not_plausible() {
     assert!(!one.machine.plausible(&news(0, Some(claim(3, (1 << 32) + 1)))));
 }
 
+/// A number that is no attempt, from whatever member: attempts go on from the next one that is.
+#[test]
+fn every_attempt_of_this_member_is_a_multiple_of_the_number_of_members() {
+    let mut one = follower();
+    one.tell(Told::Saw(Attempt(7)));
+    assert_eq!(one.machine.next_attempt(&one.ctx()), Attempt(9));
+}
+
 #[test]
 fn stepping_down_waits_for_the_children() {
     let mut one = leader(3, 3);
