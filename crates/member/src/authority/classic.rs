@@ -244,6 +244,7 @@ impl Classic {
             self.min_epoch = self.min_epoch.max(Epoch(Attempt::of(claim.epoch, ctx.view).0));
         }
         self.leader = Some(claim);
+        self.resigning &= self.leads(ctx);
         out.announce(AuthorityEvent::Follows { leader: self.leader, cause });
     }
 

@@ -216,6 +216,20 @@ fn stepping_down_waits_for_the_children() {
 }
 
 #[test]
+fn a_leader_that_was_replaced_while_it_waited_for_its_children_has_nothing_to_resign_from_later() {
+    let mut one = leader(3, 3);
+    one.tell(Told::Attached(true));
+    one.tell(Told::StepDown { successor: None });
+    hear(&mut one, Some(claim(2, 7)), Reach::Connected);
+    one.tell(Told::Attached(false));
+    // It takes over again.
+    one.tell(Told::Won { attempt: Some(Attempt(9)), term: None });
+    assert!(one.tell(Told::Attached(true)).is_nothing(), "nobody has told it to step down since");
+    assert!(one.tell(Told::Attached(false)).is_nothing());
+    assert_eq!(one.machine.leader(), Some(claim(3, 11)));
+}
+
+#[test]
 fn where_decisions_have_terms_the_term_is_the_epoch_and_on_the_disk_before_it_is_followed() {
     let mut one = member(1, TERMS, None);
     let wanted = one.tell(Told::Won { attempt: None, term: Some(Epoch(41)) });
