@@ -216,6 +216,21 @@ fn step_down_with_a_child_attached() {
     check("step-down-quorum", &world);
 }
 
+/// The others name the leader until its child has stopped.
+#[test]
+fn step_down_with_a_child_attached_classic() {
+    let mut world = led::<Bully, Classic>("step-down with a child: classic, bully", 3, Settings::default());
+    world.note("3 leads, and a child depends on that");
+    world.quietly(|world| world.command(3, Command::Attached(true)));
+    world.command(3, Command::StepDown);
+    world.run_for(MOMENT);
+    world.note("the child has stopped");
+    world.command(3, Command::Attached(false));
+    world.run_until_leader(2);
+    world.run_for(MOMENT);
+    check("step-down-classic", &world);
+}
+
 #[test]
 fn a_voter_that_lost_its_disk_asks_the_others_what_was_granted() {
     let mut world = led::<Bully, Quorum>("lost disk: quorum, bully", 3, Settings::default());
