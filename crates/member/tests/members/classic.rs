@@ -165,6 +165,20 @@ fn another_winner_is_followed_unless_it_is_known_to_be_down() {
 }
 
 #[test]
+fn an_election_that_ends_late_replaces_no_leader_of_a_later_one() {
+    let late = Some(Attempt(3));
+    for won in [
+        Told::Won { attempt: late, term: None },
+        Told::OtherWon { winner: Some(Uid::plain(3)), reach: Reach::Connected, attempt: late, term: None },
+    ] {
+        let mut one = follower();
+        hear(&mut one, Some(claim(2, 7)), Reach::Connected);
+        assert_eq!(follows(&one.tell(won)), None);
+        assert_eq!(one.machine.leader(), Some(claim(2, 7)));
+    }
+}
+
+#[test]
 fn two_coordinators_that_meet_are_merged_by_the_algorithm_itself() {
     let mut one = member(3, CONTINUOUS, None);
     one.tell(Told::Won { attempt: None, term: None });
