@@ -1,9 +1,9 @@
 //! The candidate: no bid without a majority that would grant it, and a new number for every request.
 
 use algorithms::drive::Effect;
-use algorithms::{Epoch, NodeId};
+use algorithms::{Epoch, NodeId, Span};
 use member::reign::{Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Released};
-use member::{OnClose, Settings};
+use member::{LeaseTimer, OnClose, Settings};
 
 use crate::bench::{Bench, mesh};
 use crate::reigns::{
@@ -57,6 +57,8 @@ fn the_lease_is_measured_before_the_own_grant_is_written_and_the_bid_sent() {
     let persisted = at(|effect| matches!(effect, Effect::Persist(_)));
     let sent = at(|effect| matches!(effect, Effect::Send { message: Msg::Bid { .. }, .. }));
     assert!(measured < persisted && persisted < sent, "{wanted:?}");
+    let lease = wanted.set(ReignTimer::Lease(LeaseTimer::A));
+    assert_eq!(lease, Some(Span::exactly(one.settings.timing.reign())), "shorter than any promise");
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use algorithms::Span;
 use algorithms::drive::Effect;
 use algorithms::election::bully::Bully;
-use member::{Authority, Cause, Classic, Command, Event, Member, Quorum, Role, Settings, Timer};
+use algorithms::{Epoch, Span};
+use member::reign::Msg;
+use member::{Authority, Cause, Classic, Command, Envelope, Event, Member, Quorum, Role, Settings, Timer};
 
 use crate::bench::{Bench, Wanted, mesh};
-use crate::single::{One, became, settled};
+use crate::single::{One, became, meet, settled};
 
 fn lease_of(lease: u64) -> Settings {
     let mut settings = Settings::default();
@@ -86,4 +87,24 @@ fn children_that_come_after_others_have_stopped_are_told_anew() {
     assert_eq!(one.machine.standing().role, Role::Leader);
     one.tell(Command::Attached(true));
     assert!(stop_order(&one.tell(Command::StepDown)).is_some());
+}
+
+/// Member 3 of three has offered its leadership to 2, which is ready; its child has yet to stop.
+#[test]
+fn a_leader_that_steps_down_goes_on_waiting_for_its_successor_while_its_children_stop() {
+    let mut one: One<Bully, Quorum> = settled(3, mesh(&[1, 2, 3]), Settings::default());
+    meet(&mut one, 1);
+    meet(&mut one, 2);
+    let request = 1;
+    one.get(2, Envelope::Authority(Msg::ProbeOk { request }));
+    let (epoch, request, incarnation) = (Epoch(1), 2, one.machine.incarnation());
+    one.get(2, Envelope::Authority(Msg::Ack { epoch, request, incarnation }));
+    let mut one = leading(one);
+    let offer = (2, Envelope::Authority(Msg::Offer { epoch }));
+    assert!(one.tell(Command::StepDown).sent().contains(&offer));
+    assert!(stop_order(&one.get(2, Envelope::Authority(Msg::Ready { epoch }))).is_some());
+    assert!(one.fire(Timer::Handover).set(Timer::Handover).is_some());
+    let said = one.tell(Command::Attached(false));
+    assert!(said.sent().contains(&offer) && became(&said).is_none(), "it does not leave without it: {said:?}");
+    assert_eq!(became(&one.fire(Timer::Handover)), Some((Role::Candidate, Cause::SteppedDown)), "unless it must");
 }

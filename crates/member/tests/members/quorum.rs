@@ -222,6 +222,9 @@ fn a_leader_that_steps_down_tells_all_and_one_that_hands_over_leaves_it_to_its_s
         let mut one = leader(OnClose::WaitLease);
         assert_eq!(one.tell(told).sent(), [(2, Msg::Offer { epoch: Epoch(5) })]);
         assert_eq!(after(&one.get(2, Msg::Ready { epoch: Epoch(5) })), (Some(Cause::HandedOver), false, false));
+        one.fire(ReignTimer::Promise);
+        let stands_again = probe(&one.fire(ReignTimer::Retry)).is_some();
+        assert_eq!(stands_again, told == Told::Transfer(NodeId(2)), "if its successor does not come to lead");
     }
 }
 
