@@ -31,8 +31,9 @@ impl Attempt {
         Attempt(number.next_multiple_of(members(view)))
     }
 
+    /// Also of a number that is no attempt, which only a faulty peer sends: every attempt of this member is one.
     pub(crate) fn next(self, view: &View) -> Self {
-        Attempt(self.0 + members(view))
+        Attempt(self.0 - self.0 % members(view) + members(view))
     }
 
     /// What this member claims if it wins the attempt.

@@ -12,8 +12,6 @@ pub const FORGIVE: Duration = Duration::from_secs(5);
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Candidacy {
     startup: Startup,
-    /// Was told to step down, and still leads: its children may have to stop first.
-    stepping_down: bool,
     /// Stepped down and leaves the field to others for a while.
     abstains: bool,
     /// What the others were last told of whether this member stands.
@@ -37,7 +35,6 @@ impl Default for Candidacy {
     fn default() -> Self {
         Candidacy {
             startup: Startup { started: false, grace: true, others_follow: false },
-            stepping_down: false,
             abstains: false,
             told_stands: true,
             passed_over: NodeSet::default(),
@@ -74,13 +71,8 @@ impl Candidacy {
         self.abstains
     }
 
-    pub(crate) fn step_down(&mut self) {
-        self.stepping_down = true;
-    }
-
-    /// It leads no more. Only now the others may hear that it does not stand: some elect as soon as they do.
-    pub(crate) fn leadership_ended(&mut self) {
-        self.abstains |= std::mem::take(&mut self.stepping_down);
+    pub(crate) fn abstain(&mut self) {
+        self.abstains = true;
     }
 
     pub(crate) fn stand_again(&mut self) {

@@ -218,3 +218,6 @@ impl FailureDetector {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

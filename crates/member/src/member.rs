@@ -143,9 +143,11 @@ impl<E: Election, A: Authority> Member<E, A> {
         self.authority.leader().is_some_and(|claim| claim.uid == ctx.me)
     }
 
-    /// May this member be elected?
+    /// May this member be elected? Where the election decides, the others take a leader that does not stand for one that
+    /// leads no more: a leader that is to step down stands while it leads, and its children still act.
     fn stands(&self, ctx: &Context<'_>) -> bool {
-        self.authority.electable(ctx) && !self.candidacy.abstains() && ctx.settings.may_lead(ctx.me.id)
+        let abstains = self.candidacy.abstains() && (A::ELECTION_PROPOSES || !self.leads(ctx));
+        self.authority.electable(ctx) && !abstains && ctx.settings.may_lead(ctx.me.id)
     }
 
     fn role(&self, ctx: &Context<'_>) -> Role {

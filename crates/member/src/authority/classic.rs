@@ -207,6 +207,7 @@ impl Classic {
         } else {
             self.min_epoch = self.min_epoch.max(Epoch(Attempt::of(claim.epoch, ctx.view).0));
         }
+        self.resigning &= self.belief.leads(ctx);
         out.announce(AuthorityEvent::Follows { leader: Some(claim), cause });
     }
 

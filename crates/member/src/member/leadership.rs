@@ -106,10 +106,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         let leads = leader.is_some_and(|claim| claim.uid == ctx.me);
         if leads {
             self.round.decide();
-        } else if self.announced.role == Role::Leader {
-            self.candidacy.leadership_ended();
-        }
-        if !leads && self.candidacy.abstains() && (leader.is_some() || self.announced.role == Role::Leader) {
+        } else if self.candidacy.abstains() && (leader.is_some() || self.announced.role == Role::Leader) {
             // Another member leads now, or this one has just stopped: its time out of the field begins.
             out.set_timer(Timer::Abstain, Span::exactly(ABSTAIN));
         }
@@ -124,7 +121,7 @@ impl<E: Election, A: Authority> Member<E, A> {
     /// Leaves the field to others: the best of them is made ready first; if that takes too long, without it.
     pub(super) fn step_down(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         if self.leads(ctx) {
-            self.candidacy.step_down();
+            self.candidacy.abstain();
             let successor = self.best_successor(ctx).map(|uid| uid.id);
             self.give_way(ctx, successor, out);
         }

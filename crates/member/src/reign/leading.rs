@@ -128,18 +128,20 @@ impl Reign {
     pub(super) fn ready(&mut self, ctx: &Context<'_>, from: NodeId, epoch: Epoch, out: &mut impl Outbox<Self>) {
         let Some(uid) = ctx.view.uid(from).filter(|_| self.leads() == Some(epoch)) else { return };
         let Some(leader) = &mut self.leader else { return };
-        let returns = match leader.leaving() {
-            Some(Leaving::To { successor, returns, .. }) if successor == from => returns,
-            leaving => {
-                let better = ctx.beats(uid, ctx.me) && ctx.settings.may_lead(from);
-                if !ctx.settings.preempt || !better {
-                    return;
-                }
-                if leaving.is_none() {
-                    leader.leave_to(from, true);
-                }
-                leaving != Some(Leaving::Now)
+        let leaving = leader.leaving();
+        if !matches!(leaving, Some(Leaving::To { successor, .. }) if successor == from) {
+            let better = ctx.beats(uid, ctx.me) && ctx.settings.may_lead(from);
+            if !ctx.settings.preempt || !better {
+                return;
             }
+            if leaving.is_none() {
+                leader.leave_to(from, true);
+            }
+        }
+        let returns = match leaving {
+            Some(Leaving::To { returns, .. }) => returns,
+            Some(Leaving::Now) => false,
+            None => true,
         };
         if self.waits_for_children(out) {
             return;

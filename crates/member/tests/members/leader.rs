@@ -1,0 +1,225 @@
+//! The leader: renews its lease, moves past voters that are ahead, and gives leadership away in one order.
+
+use algorithms::drive::Effect;
+use algorithms::{Epoch, NodeId};
+use member::reign::{LossCause, Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Released};
+use member::{LeaseTimer, OnClose, Settings};
+
+use crate::bench::{Bench, Wanted};
+use crate::reigns::{
+    bid, bid_of, bids, fresh_vote, grant, holder, leading, leading_with_a_child, lets_go, request_of_probe, settings,
+    settled, started,
+};
+
+fn offers(wanted: &Wanted<Reign>) -> bool {
+    wanted.place(|effect| matches!(effect, Effect::Send { message: Msg::Offer { .. }, .. })).is_some()
+}
+
+fn lost(cause: LossCause) -> [ReignEvent; 1] {
+    [ReignEvent::Lost { cause }]
+}
+
+#[test]
+fn renewals_alternate_the_two_lease_timers() {
+    let mut one = settled(OnClose::WaitLease);
+    let first = bids(&mut one);
+    let led = grant(&mut one, &[2], first);
+    let [ReignEvent::Leading { until: LeaseTimer::A, .. }] = led[..] else { panic!("{led:?}") };
+    for until in [LeaseTimer::B, LeaseTimer::A, LeaseTimer::B] {
+        let wanted = one.fire(ReignTimer::Renew);
+        assert!(wanted.set(ReignTimer::Lease(until)).is_some());
+        let renewed = bid(&wanted).expect("it renews");
+        assert_eq!(renewed.epoch, first.epoch);
+        assert_eq!(grant(&mut one, &[2], renewed), [ReignEvent::Extended { until, no_child: true }]);
+    }
+}
+
+#[test]
+fn the_lease_in_hand_ends_the_leadership_and_the_lease_applied_for_only_the_application() {
+    let mut one = leading(OnClose::WaitLease);
+    let renewed = bid(&one.fire(ReignTimer::Renew)).expect("it renews");
+    assert!(one.fire(ReignTimer::Lease(LeaseTimer::B)).announced().is_empty());
+    assert!(grant(&mut one, &[2, 3], renewed).is_empty(), "that lease is over before it began");
+    assert_eq!(one.fire(ReignTimer::Lease(LeaseTimer::A)).announced(), lost(LossCause::LeaseEnded));
+    assert_eq!(one.machine.leads(), None);
+}
+
+#[test]
+fn a_leader_whose_own_vote_goes_to_another_stops_before_that_is_granted() {
+    let mut one = leading(OnClose::WaitLease);
+    let after = Some(Released { holder: one.machine.holder(), epoch: Epoch(1) });
+    let wanted = one.get(2, Msg::Bid { epoch: Epoch(2), request: 1, holder: holder(2), after, no_child: true });
+    let events = wanted.announced();
+    assert_eq!(events[0], ReignEvent::Lost { cause: LossCause::Superseded });
+    assert!(events.contains(&ReignEvent::Granted { epoch: Epoch(2), holder: holder(2) }), "{events:?}");
+}
+
+/// One voter has given this epoch to itself, another is away: only a later epoch finds a majority in time.
+#[test]
+fn a_renewal_that_a_voter_has_refused_gives_way_to_a_later_epoch() {
+    let mut one = leading(OnClose::WaitLease);
+    let renewed = bid(&one.fire(ReignTimer::Renew)).expect("it renews");
+    one.get(2, Msg::Refuse { epoch: renewed.epoch, request: renewed.request });
+    let later = bid(&one.fire(ReignTimer::Renew)).expect("it bids again");
+    assert!(later.epoch > renewed.epoch && one.machine.leads() == Some(renewed.epoch));
+    let led = grant(&mut one, &[2], later);
+    assert!(matches!(led[..], [ReignEvent::Leading { .. }]), "{led:?}");
+    assert_eq!(one.machine.leads(), Some(later.epoch));
+    let next = bid(&one.fire(ReignTimer::Renew)).expect("it renews");
+    assert_eq!(next.epoch, later.epoch, "it is outvoted no more");
+}
+
+#[test]
+fn a_leader_that_is_affirmed_opens_the_next_epoch_and_leads_until_that_is_granted() {
+    let mut one = leading(OnClose::WaitLease);
+    let next = bid(&one.tell(ReignCommand::Affirm)).expect("it bids");
+    assert_eq!((next.epoch, one.machine.leads()), (Epoch(2), Some(Epoch(1))));
+    grant(&mut one, &[3], next);
+    assert_eq!(one.machine.leads(), Some(Epoch(2)));
+}
+
+#[test]
+fn stepping_down_is_announced_before_any_voter_is_released() {
+    let wanted = leading(OnClose::WaitLease).tell(ReignCommand::StepDown);
+    let lost = wanted.place(|effect| matches!(effect, Effect::Announce(ReignEvent::Lost { .. })));
+    let released = wanted.place(|effect| matches!(effect, Effect::Send { message: Msg::Release(_), .. }));
+    assert!(lost.is_some() && lost < released, "{wanted:?}");
+    assert_eq!(wanted.announced()[0], ReignEvent::Lost { cause: LossCause::SteppedDown });
+}
+
+#[test]
+fn no_voter_is_released_while_a_child_acts() {
+    let mut one = leading_with_a_child(OnClose::Immediate);
+    for wanted in [one.down(2), one.up(2), one.down(3)] {
+        assert!(!lets_go(&wanted) && one.machine.leads().is_some());
+    }
+    let wanted = one.tell(ReignCommand::StepDown);
+    assert!(!lets_go(&wanted) && one.machine.leads().is_some());
+    assert_eq!(wanted.announced(), [ReignEvent::StopChildren]);
+    let wanted = one.tell(ReignCommand::Attached(false));
+    assert!(lets_go(&wanted) && one.machine.leads().is_none());
+    assert_eq!(wanted.announced()[0], ReignEvent::Lost { cause: LossCause::SteppedDown });
+}
+
+#[test]
+fn a_handover_waits_for_the_children_and_then_asks_the_successor_again() {
+    let mut one = leading_with_a_child(OnClose::WaitLease);
+    assert!(offers(&one.tell(ReignCommand::Transfer { to: NodeId(3), returns: true })));
+    let wanted = one.get(3, Msg::Ready { epoch: Epoch(1) });
+    assert_eq!(wanted.announced(), [ReignEvent::StopChildren]);
+    assert!(!lets_go(&wanted));
+    assert!(offers(&one.tell(ReignCommand::Attached(false))));
+    let wanted = one.get(3, Msg::Ready { epoch: Epoch(1) });
+    assert_eq!(wanted.announced(), lost(LossCause::HandedOver));
+    let me = Released { holder: one.machine.holder(), epoch: Epoch(1) };
+    assert_eq!(wanted.sent(), [(3, Msg::Handover(me))], "to the successor alone");
+}
+
+#[test]
+fn an_offer_is_repeated_for_a_while_and_then_forgotten() {
+    let mut one = leading(OnClose::WaitLease);
+    let mut wanted = one.tell(ReignCommand::Transfer { to: NodeId(3), returns: true });
+    let mut renewals = 0;
+    while offers(&wanted) {
+        renewals += 1;
+        assert!(renewals < 100, "it waits for ever");
+        wanted = one.fire(ReignTimer::Renew);
+        let renewed = bid(&wanted).expect("it renews");
+        grant(&mut one, &[2, 3], renewed);
+    }
+    assert!(renewals > 2, "{renewals}");
+    let ready = one.get(3, Msg::Ready { epoch: Epoch(1) });
+    assert!(!lets_go(&ready) && one.machine.leads().is_some(), "it waits for that no more");
+}
+
+fn asks_when_its_successor_fails(one: &mut Bench<Reign>) -> bool {
+    // The promise to itself is over by then.
+    one.fire(ReignTimer::Promise);
+    request_of_probe(&one.fire(ReignTimer::Retry)).is_some()
+}
+
+#[test]
+fn a_leader_that_handed_over_stands_again_if_its_successor_does_not_come_to_lead() {
+    for returns in [true, false] {
+        let mut one = leading(OnClose::WaitLease);
+        one.tell(ReignCommand::Transfer { to: NodeId(3), returns });
+        assert!(lets_go(&one.get(3, Msg::Ready { epoch: Epoch(1) })));
+        assert_eq!(asks_when_its_successor_fails(&mut one), returns, "unless it steps down");
+    }
+}
+
+#[test]
+fn the_successor_of_a_leader_that_steps_down_may_be_a_better_member_that_is_ready_first() {
+    let mut one = leading(OnClose::WaitLease);
+    one.settings.preempt = true;
+    one.tell(ReignCommand::Transfer { to: NodeId(2), returns: false });
+    assert!(lets_go(&one.get(3, Msg::Ready { epoch: Epoch(1) })));
+    assert!(!asks_when_its_successor_fails(&mut one), "it steps down, whoever comes after it");
+}
+
+#[test]
+fn only_a_chosen_successor_and_where_allowed_a_better_member_takes_over() {
+    let ready = |preempt, from, epoch| {
+        let mut one = leading(OnClose::WaitLease);
+        one.settings.preempt = preempt;
+        lets_go(&one.get(from, Msg::Ready { epoch: Epoch(epoch) }))
+    };
+    assert!(ready(true, 2, 1));
+    assert!(!ready(false, 2, 1), "not allowed");
+    assert!(!ready(true, 2, 2), "of another epoch");
+    let mut one = leading(OnClose::WaitLease);
+    one.settings = Settings { witnesses: vec![NodeId(2)], preempt: true, ..one.settings.clone() };
+    assert!(!lets_go(&one.get(2, Msg::Ready { epoch: Epoch(1) })), "a witness never leads");
+}
+
+#[test]
+fn an_offer_of_the_sitting_leader_is_taken_up_and_no_other() {
+    let (mut one, _) = started(settings(OnClose::WaitLease), Some(fresh_vote()));
+    one.fire(ReignTimer::Settle);
+    one.get(3, bid_of(3, 4, 1));
+    assert_eq!(request_of_probe(&one.get(2, Msg::Offer { epoch: Epoch(4) })), None, "2 does not lead");
+    assert_eq!(request_of_probe(&one.get(3, Msg::Offer { epoch: Epoch(3) })), None, "that is over");
+    let asked = one.get(3, Msg::Offer { epoch: Epoch(4) });
+    let request = request_of_probe(&asked).expect("it asks");
+    assert_eq!(one.get(2, Msg::ProbeOk { request }).sent(), [(3, Msg::Ready { epoch: Epoch(4) })]);
+}
+
+/// Its lease still runs, but the voters behind it may be free.
+#[test]
+fn supporters_that_are_lost_end_the_leadership_under_immediate_while_the_lease_still_runs() {
+    let mut one = leading(OnClose::Immediate);
+    assert!(one.down(2).is_nothing(), "two are left");
+    let wanted = one.down(3);
+    assert_eq!(wanted.announced()[0], ReignEvent::Lost { cause: LossCause::SupportersLost });
+    assert!(wanted.cancels(ReignTimer::Lease(LeaseTimer::A)) && lets_go(&wanted));
+
+    let mut one = leading(OnClose::WaitLease);
+    one.down(2);
+    assert!(one.down(3).is_nothing(), "a lease is a lease");
+}
+
+/// The voters of the lease in hand know of the child; those who have heard since that it has ended are free when their
+/// connection closes.
+#[test]
+fn a_voter_that_heard_of_the_end_of_the_child_does_not_count_when_its_connection_closes() {
+    let mut one = leading_with_a_child(OnClose::Immediate);
+    one.tell(ReignCommand::Attached(false));
+    assert!(bid(&one.fire(ReignTimer::Renew)).is_some_and(|bid| bid.no_child));
+    one.down(2);
+    assert!(one.machine.leads().is_some(), "two are left");
+    one.down(3);
+    assert!(one.machine.leads().is_none());
+}
+
+#[test]
+fn a_child_that_comes_while_votes_are_counted_is_known_to_every_voter_that_grants() {
+    let mut one = settled(OnClose::Immediate);
+    let first = bids(&mut one);
+    assert!(first.no_child);
+    let again = bid(&one.tell(ReignCommand::Attached(true))).expect("it bids again");
+    assert!(!again.no_child);
+    grant(&mut one, &[2, 3], first);
+    assert_eq!(one.machine.leads(), None, "they were told that it has none");
+    let led = grant(&mut one, &[2], again);
+    assert!(matches!(led[..], [ReignEvent::Leading { no_child: false, .. }]), "{led:?}");
+}
