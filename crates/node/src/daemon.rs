@@ -10,7 +10,6 @@ mod volume;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use algorithms::NodeId;
@@ -55,17 +54,18 @@ pub async fn run(config: Config, id: NodeId, data_dir: &std::path::Path, start: 
         bail!("this volume was refused before, as rolled back or copied. {}", volume::remedy(&store.path()));
     }
     let stored = votes::go_on(&config, id, stored, start)?;
+    // Before the first socket: threads that wait for the disk must hold none open (see `descriptors`).
+    let mut kept = (Disk::start(store)?, Ledger::open(data_dir), stored);
     let listener = TcpListener::bind(&address)
         .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows who)"))?;
-    let mut disk = Disk::start(store)?;
-    let mut stored = stored;
-    let home = Home { config, id, secret, data_dir: data_dir.to_path_buf(), listener };
+    let home = Home { config, id, secret, listener };
     loop {
-        match Daemon::start(&home, disk, stored).await?.serve().await? {
+        let (disk, ledger, stored) = kept;
+        match Daemon::start(&home, disk, ledger, stored).await?.serve().await? {
             Ended::Left => return Ok(()),
-            Ended::Outdone(kept) => {
-                let (same_disk, record) = *kept;
-                (disk, stored) = (same_disk, Some(record));
+            Ended::Outdone(outdone) => {
+                let (disk, ledger, file) = *outdone;
+                kept = (disk, ledger, Some(file));
             }
         }
     }
@@ -76,14 +76,13 @@ struct Home {
     config: Config,
     id: NodeId,
     secret: Option<Secret>,
-    data_dir: PathBuf,
     listener: TcpListener,
 }
 
 enum Ended {
     Left,
     /// The others have seen a later run, and this one had nothing to lose: begin above it.
-    Outdone(Box<(Disk, StateFile)>),
+    Outdone(Box<(Disk, Ledger<ClientId>, StateFile)>),
 }
 
 struct Daemon {
@@ -101,7 +100,12 @@ struct Daemon {
 }
 
 impl Daemon {
-    async fn start(home: &Home, disk: Disk, stored: Option<StateFile>) -> anyhow::Result<Self> {
+    async fn start(
+        home: &Home,
+        disk: Disk,
+        mut ledger: Ledger<ClientId>,
+        stored: Option<StateFile>,
+    ) -> anyhow::Result<Self> {
         let (config, id) = (home.config.clone(), home.id);
         let me = config.start_as(id)?.uid();
         let mut seed = [0; 8];
@@ -125,7 +129,7 @@ impl Daemon {
         settings.seen = volume.seen();
         settings.dial_timeout = config.settings.timing.suspect_after * 2;
         settings.backoff_max = Duration::from_millis(500);
-        let ledger = Ledger::open(&home.data_dir, incarnation.counter);
+        ledger.started(incarnation.counter);
         let outside = Outside {
             net: Net::start(settings, home.listener.try_clone()?)?,
             volume,
@@ -175,7 +179,9 @@ impl Daemon {
             match self.outdone.take() {
                 None => {}
                 Some(Outdone::By(counter)) => {
-                    return Ok(Ended::Outdone(Box::new(self.outside.volume.above(counter))));
+                    let Outside { volume, ledger, .. } = self.outside;
+                    let (disk, file) = volume.above(counter);
+                    return Ok(Ended::Outdone(Box::new((disk, ledger, file))));
                 }
                 Some(Outdone::Refused(why)) => {
                     self.outside.volume.refuse().await?;

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -42,11 +41,7 @@ impl Disk {
         let (jobs, queue) = mpsc::channel();
         let (answers, done) = unbounded_channel();
         let path = store.path();
-        // Small on purpose: a small process dies faster, and its peers notice sooner.
-        thread::Builder::new().name("disk".into()).stack_size(128 << 10).spawn(move || {
-            descriptors::keep_own();
-            write_all(&store, &queue, &answers);
-        })?;
+        descriptors::spawn("disk", move || write_all(&store, &queue, &answers))?;
         Ok(Disk { jobs, done, next: 0, path, times: VecDeque::new() })
     }
 

@@ -9,7 +9,6 @@ mod segments;
 
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use client::{LedgerEntry, LedgerKind, LedgerPage};
@@ -33,6 +32,8 @@ pub struct Ledger<C> {
     ended: mpsc::Receiver<()>,
     boot_id: [u8; 16],
     next_sequence: u64,
+    /// The last sign of life of the process before this one.
+    last_alive_ms: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -42,9 +43,9 @@ enum Job<C> {
 }
 
 impl<C: Send + 'static> Ledger<C> {
-    /// Opens the ledger of a data directory and writes down that this process started. Never fails: without a
-    /// readable, writable ledger the member runs and says so.
-    pub fn open(dir: &Path, incarnation: u64) -> Self {
+    /// Opens the ledger of a data directory. Never fails: without a readable, writable ledger the member runs and says so.
+    /// Comes before the first socket: its thread must hold none open.
+    pub fn open(dir: &Path) -> Self {
         let (jobs, queue) = mpsc::channel();
         let (sender, answers) = unbounded_channel();
         let (farewell, ended) = mpsc::channel();
@@ -64,17 +65,20 @@ impl<C: Send + 'static> Ledger<C> {
         };
         let boot_id = boot_id();
         let scribe = Scribe { segments, troubles, boot_id, lost: 0, failing: false, answers: sender };
-        let spawned = thread::Builder::new().name("ledger".into()).stack_size(128 << 10).spawn(move || {
-            crate::descriptors::keep_own();
+        let spawned = crate::descriptors::spawn("ledger", move || {
             scribe.work(&queue);
             let _ = farewell.send(());
         });
         if let Err(error) = spawned {
             tracing::error!(%error, "no thread for the ledger: this member runs without a history");
         }
-        let mut ledger = Ledger { jobs: Some(jobs), answers, ended, boot_id, next_sequence: found.next_sequence };
-        ledger.append(LedgerKind::Started { incarnation, last_alive_ms: found.last_alive_ms });
-        ledger
+        let (next_sequence, last_alive_ms) = (found.next_sequence, found.last_alive_ms);
+        Ledger { jobs: Some(jobs), answers, ended, boot_id, next_sequence, last_alive_ms }
+    }
+
+    /// This incarnation of the member begins.
+    pub fn started(&mut self, incarnation: u64) {
+        self.append(LedgerKind::Started { incarnation, last_alive_ms: self.last_alive_ms });
     }
 
     /// Stamps with both clocks and hands over; returns at once.

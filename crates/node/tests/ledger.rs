@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use client::{LedgerEntry, LedgerKind, LedgerPage};
 use node::ledger::Ledger;
@@ -26,7 +26,7 @@ impl Dir {
 
     /// A process that starts, writes these epochs down and ends.
     fn run(&self, incarnation: u64, epochs: impl IntoIterator<Item = u64>) {
-        let mut ledger = Ledger::<u32>::open(&self.0, incarnation);
+        let mut ledger = open(&self.0, incarnation);
         for epoch in epochs {
             ledger.append(LedgerKind::Granted { epoch, holder: 3 });
         }
@@ -68,11 +68,18 @@ fn sequences(page: &LedgerPage) -> Vec<u64> {
     page.entries.iter().map(|entry| entry.sequence).collect()
 }
 
+/// The ledger of a process that has just started.
+fn open(dir: &Path, incarnation: u64) -> Ledger<u32> {
+    let mut ledger = Ledger::open(dir);
+    ledger.started(incarnation);
+    ledger
+}
+
 #[test]
 fn entries_survive_restarts_in_order_and_both_clocks_stamp_them() {
     let dir = Dir::new("restart");
     dir.run(1, 1..=3);
-    let mut ledger = Ledger::open(&dir.0, 2);
+    let mut ledger = open(&dir.0, 2);
     ledger.append(LedgerKind::Granted { epoch: 4, holder: 3 });
     let page = read(&mut ledger);
     assert_eq!(epochs(&page), [1, 2, 3, 4], "what was appended before the question is in the answer");
@@ -101,7 +108,7 @@ fn a_tail_torn_at_any_byte_is_cut_off_and_leaves_a_gap() {
     assert_eq!(whole.len(), 5 * RECORD, "head, start and three grants");
     for length in 0..whole.len() {
         fs::write(dir.file(), &whole[..length]).unwrap();
-        let mut ledger = Ledger::open(&dir.0, 2);
+        let mut ledger = open(&dir.0, 2);
         ledger.append(LedgerKind::Granted { epoch: 9, holder: 3 });
         let page = read(&mut ledger);
         // The head is no entry.
@@ -122,7 +129,7 @@ fn a_tail_of_zeros_is_cut_off() {
     let mut bytes = fs::read(dir.file()).unwrap();
     bytes.resize(bytes.len() + 300, 0);
     fs::write(dir.file(), &bytes).unwrap();
-    let page = read(&mut Ledger::open(&dir.0, 2));
+    let page = read(&mut open(&dir.0, 2));
     assert_eq!(sequences(&page), [1, 2, 3, 4, 8]);
 }
 
@@ -135,7 +142,7 @@ fn a_flipped_bit_costs_its_record_and_no_other() {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
         fs::write(dir.file(), &bytes).unwrap();
-        let page = read(&mut Ledger::open(&dir.0, 2));
+        let page = read(&mut open(&dir.0, 2));
         let record = at / RECORD;
         let expected: Vec<u64> = (1..=5).filter(|&sequence| sequence != record as u64).collect();
         let found = sequences(&page);
@@ -154,7 +161,7 @@ fn it_stays_bounded_and_the_first_number_shows_what_was_dropped() {
     for name in ["ledger", "ledger.1"] {
         assert!(fs::metadata(dir.0.join(name)).unwrap().len() <= 1 << 20, "{name}");
     }
-    let page = read(&mut Ledger::open(&dir.0, 2));
+    let page = read(&mut open(&dir.0, 2));
     let found = sequences(&page);
     assert!(found[0] > 1, "something was dropped");
     assert_eq!(found.last(), Some(&20_002));
@@ -169,7 +176,7 @@ fn a_crash_between_the_renames_of_a_rotation_loses_nothing() {
     dir.run(1, 1..=3);
     fs::rename(dir.file(), dir.0.join("ledger.1")).unwrap();
     dir.run(2, [4]);
-    let page = read(&mut Ledger::open(&dir.0, 3));
+    let page = read(&mut open(&dir.0, 3));
     assert_eq!((epochs(&page), sequences(&page)), (vec![1, 2, 3, 4], (1..=7).collect()));
 }
 
@@ -177,7 +184,7 @@ fn a_crash_between_the_renames_of_a_rotation_loses_nothing() {
 fn a_ledger_that_cannot_be_written_is_said_and_stops_nobody() {
     let dir = Dir::new("impossible");
     fs::create_dir(dir.file()).unwrap();
-    let mut ledger = Ledger::open(&dir.0, 1);
+    let mut ledger = open(&dir.0, 1);
     ledger.append(LedgerKind::Granted { epoch: 1, holder: 3 });
     let page = read(&mut ledger);
     assert_eq!(page.entries, []);
@@ -192,7 +199,7 @@ fn entries_that_could_not_be_written_are_counted_and_leave_a_gap() {
     let obstacle = dir.0.join("ledger.new");
     fs::create_dir(&obstacle).unwrap();
     fs::set_permissions(&obstacle, fs::Permissions::from_mode(0o700)).unwrap();
-    let mut ledger = Ledger::open(&dir.0, 2);
+    let mut ledger = open(&dir.0, 2);
     read(&mut ledger);
     for epoch in 0..20 {
         ledger.append(LedgerKind::Granted { epoch: 9000 + epoch, holder: 3 });
@@ -207,7 +214,7 @@ fn entries_that_could_not_be_written_are_counted_and_leave_a_gap() {
     let gaps = sequences(&page).windows(2).filter(|pair| pair[1] > pair[0] + 1).count();
     assert_eq!(gaps, 1, "and the gap stays");
     drop(ledger);
-    let page = read(&mut Ledger::open(&dir.0, 3));
+    let page = read(&mut open(&dir.0, 3));
     assert_eq!(epochs(&page).last(), Some(&9999));
 }
 
@@ -220,7 +227,7 @@ fn a_newer_version_is_left_alone() {
     let crc = crc32fast::hash(&bytes[..RECORD - 4]).to_le_bytes();
     bytes[RECORD - 4..RECORD].copy_from_slice(&crc);
     fs::write(dir.file(), &bytes).unwrap();
-    let page = read(&mut Ledger::open(&dir.0, 2));
+    let page = read(&mut open(&dir.0, 2));
     assert!(page.troubles.iter().any(|trouble| trouble.contains("newer version")), "{:?}", page.troubles);
     assert_eq!(fs::read(dir.file()).unwrap(), bytes);
 }

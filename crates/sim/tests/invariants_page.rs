@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sim::INVARIANTS;
 
 /// Pages whose files must exist.
-const PAGES: &[&str] = &["docs/invariants.md", "docs/adding-an-algorithm.md"];
+const PAGES: &[&str] = &["docs/invariants.md", "docs/adding-an-algorithm.md", "docs/glossary.md"];
 
 const MODEL_PROPERTIES: &[&str] = &["crates/model/src/members/properties.rs", "crates/model/src/reign/properties.rs"];
 
