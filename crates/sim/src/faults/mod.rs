@@ -1,7 +1,7 @@
 //! Fault runs: whole members in a world where processes die, pause and return, links break, disks are slow and
 //! clocks drift, all from one seed. First faults, then everything is healed and progress is required.
 
-mod acts;
+mod actions;
 mod children;
 mod invariants;
 mod network;
@@ -9,7 +9,7 @@ mod plan;
 mod process;
 mod report;
 mod run_many;
-mod scene;
+mod snapshot;
 mod subject;
 mod trace;
 mod world;
@@ -98,8 +98,8 @@ fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, tra
     let mut plan = Plan::draw(nodes, settings.timing.max_drift * options.drift, quorum, &mut rng);
     let agreed_at = plan.heal_at + bound(S::GUARANTEE, &settings, &plan, nodes).as_nanos() as u64;
     plan.actions.push((agreed_at, Action::Agreed));
-    let court = InvariantSet::of::<S>(row, &view, &settings, plan.calm());
-    let mut world: World<'_, S> = World::new(&view, &settings, &plan, court, trace, rng.fork());
+    let invariants = InvariantSet::of::<S>(row, &view, &settings, plan.calm());
+    let mut world: World<'_, S> = World::new(&view, &settings, &plan, invariants, trace, rng.fork());
     world.run_until(agreed_at + KEEPS.as_nanos() as u64);
     report::of(row, seed, options, world)
 }

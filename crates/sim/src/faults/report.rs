@@ -52,7 +52,7 @@ pub(super) fn of<S: Subject>(row: &'static Row, seed: u64, options: &FaultOption
         kinds: world.plan.kinds.clone(),
         stats: world.stats,
         digest,
-        violations: world.court.violations,
+        violations: world.invariants.violations,
         trace: world.trace.into_lines(),
     }
 }

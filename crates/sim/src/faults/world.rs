@@ -31,7 +31,7 @@ pub(crate) struct World<'a, S: Subject> {
     pub(super) now: u64,
     pub(super) processes: Vec<Process<S>>,
     pub(super) network: Network<S::Message>,
-    pub(super) court: InvariantSet,
+    pub(super) invariants: InvariantSet,
     pub(super) trace: Trace,
     pub(super) stats: Stats,
     pub(super) rng: Rng,
@@ -40,7 +40,7 @@ pub(crate) struct World<'a, S: Subject> {
     deferred: Vec<VecDeque<What<S>>>,
     seq: u64,
     digest: Mix,
-    /// Connections or processes changed since the court last looked.
+    /// Connections or processes changed since the invariants last looked.
     pub(super) dirty: bool,
     /// By node: when one of its connections last became or ceased to be undisturbed.
     pub(super) changed: Vec<u64>,
@@ -130,7 +130,7 @@ impl<'a, S: Subject> World<'a, S> {
         view: &'a View,
         settings: &'a Settings,
         plan: &'a Plan,
-        court: InvariantSet,
+        invariants: InvariantSet,
         trace: Trace,
         rng: Rng,
     ) -> Self {
@@ -142,7 +142,7 @@ impl<'a, S: Subject> World<'a, S> {
             now: 0,
             processes: (0..nodes).map(|_| Process::new(nodes)).collect(),
             network: Network::new(nodes, plan.delay_max),
-            court,
+            invariants,
             trace,
             stats: Stats::default(),
             rng,
@@ -162,7 +162,7 @@ impl<'a, S: Subject> World<'a, S> {
 
     /// Runs until `end`, or until the first broken invariant.
     pub(crate) fn run_until(&mut self, end: u64) {
-        while self.court.violations.is_empty() && self.heap.peek().is_some_and(|due| due.at <= end) {
+        while self.invariants.violations.is_empty() && self.heap.peek().is_some_and(|due| due.at <= end) {
             let Some(due) = self.heap.pop() else { break };
             self.now = due.at;
             self.stats.events += 1;
@@ -253,8 +253,8 @@ impl<'a, S: Subject> World<'a, S> {
     pub(super) fn after_step(&mut self, node: usize) {
         self.carry_out(node);
         self.note_settled(node);
-        self.judge_state();
-        self.judge_reigns();
+        self.check_state();
+        self.check_reigns();
         self.plan_dials(node);
         self.plan_wake(node);
     }
@@ -360,7 +360,7 @@ impl<'a, S: Subject> World<'a, S> {
                 if self.now >= self.plan.heal_at {
                     self.stats.settled_after_ms = (self.now - self.plan.heal_at) / MS;
                 }
-                self.judge_announcement(node, now, cause);
+                self.check_announcement(node, now, cause);
                 self.became(node, now);
             }
             Event::Suspects(peer) => {
@@ -376,7 +376,7 @@ impl<'a, S: Subject> World<'a, S> {
                     process.let_child_act();
                 }
             }
-            Event::Granted { epoch, holder } => self.judge_grant(node, epoch, holder),
+            Event::Granted { epoch, holder } => self.check_grant(node, epoch, holder),
             Event::StopChildren => self.stop_child(node),
             Event::ChildrenGivenUp => self.processes[node].child = Child::None,
             Event::PromiseEnded { .. } => {}

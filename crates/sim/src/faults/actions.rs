@@ -45,7 +45,7 @@ impl<S: Subject> World<'_, S> {
             Action::Detach(node) => self.detach(node),
             Action::Wipe(node) => self.wipe(node),
             Action::Heal => self.heal(),
-            Action::Agreed => self.judge_agreement(),
+            Action::Agreed => self.check_agreement(),
         }
     }
 
@@ -121,7 +121,7 @@ impl<S: Subject> World<'_, S> {
         self.wiped.insert(FullPos(node));
         self.kill(node);
         self.processes[node].disk.record = None;
-        self.court.wiped(node);
+        self.invariants.wiped(node);
     }
 
     /// Closes the own end: the peer is told, the closer knows.

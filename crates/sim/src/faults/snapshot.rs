@@ -1,4 +1,4 @@
-//! What the court sees of the world.
+//! What the invariants are shown of the world.
 
 use algorithms::{Epoch, StateVector};
 use member::reign::{Holder, Reign};
@@ -40,7 +40,7 @@ impl<S: Subject> World<'_, S> {
         component
     }
 
-    pub(super) fn judge_announcement(&mut self, node: usize, standing: Standing, cause: Cause) {
+    pub(super) fn check_announcement(&mut self, node: usize, standing: Standing, cause: Cause) {
         self.look();
         let component = self.component(node);
         let stable_since = component.iter().map(|at| self.changed[at.0]).max().unwrap_or(0);
@@ -54,12 +54,12 @@ impl<S: Subject> World<'_, S> {
         let linked =
             |other: usize| Some(self.network.intact_since(node, other)?.max(self.processes[other].settled_since?));
         let linked_since = others.filter_map(linked).collect();
-        self.court.announced(&announced, &Scene { members, component, whole, stable_since, linked_since });
+        self.invariants.announced(&announced, &Scene { members, component, whole, stable_since, linked_since });
     }
 
-    pub(super) fn judge_grant(&mut self, node: usize, epoch: Epoch, holder: Holder) {
+    pub(super) fn check_grant(&mut self, node: usize, epoch: Epoch, holder: Holder) {
         let members = self.view.members();
-        self.court.granted(&Granted { node, epoch, holder }, members);
+        self.invariants.granted(&Granted { node, epoch, holder }, members);
     }
 
     /// Notes when a voter has settled.
@@ -76,8 +76,8 @@ impl<S: Subject> World<'_, S> {
     }
 
     /// Every leader whose lease runs, and how many voters are bound to it.
-    pub(super) fn judge_reigns(&mut self) {
-        if !self.court.watches_reigns {
+    pub(super) fn check_reigns(&mut self) {
+        if !self.invariants.watches_reigns {
             return;
         }
         let leads = |process: &Process<S>| {
@@ -103,7 +103,7 @@ impl<S: Subject> World<'_, S> {
             })
             .collect();
         if !leaders.is_empty() {
-            self.court.reigning(&leaders, self.view.members());
+            self.invariants.reigning(&leaders, self.view.members());
         }
     }
 
@@ -117,16 +117,16 @@ impl<S: Subject> World<'_, S> {
         vote.is_none_or(|vote| vote.holder == Some(holder))
     }
 
-    pub(super) fn judge_state(&mut self) {
-        if self.court.watches_state {
+    pub(super) fn check_state(&mut self) {
+        if self.invariants.watches_state {
             let state = |process: &Process<S>| process.machine().and_then(S::state_vector);
             let states: Vec<Option<StateVector>> = self.processes.iter().map(state).collect();
-            self.court.stepped(&states, self.view.members());
+            self.invariants.stepped(&states, self.view.members());
         }
     }
 
-    pub(super) fn judge_agreement(&mut self) {
+    pub(super) fn check_agreement(&mut self) {
         let standings: Vec<Option<Standing>> = self.processes.iter().map(|process| process.standing).collect();
-        self.court.settled(&standings, self.view.members());
+        self.invariants.settled(&standings, self.view.members());
     }
 }
