@@ -81,7 +81,7 @@ struct Home {
 
 enum Ended {
     Left,
-    /// The others have seen a later run, and this one had nothing to lose: begin above it.
+    /// The others have seen a later incarnation, and this one had nothing to lose: begin above it.
     Outdone(Box<(Disk, Ledger<ClientId>, StateFile)>),
 }
 
@@ -93,7 +93,7 @@ struct Daemon {
     started: Instant,
     /// Since when everybody refuses this process as a second one with its id.
     duplicate_since: Option<Instant>,
-    /// The counter of a later run of this member that a peer has seen.
+    /// The counter of a later incarnation of this member that a peer has seen.
     outdone: Option<Outdone>,
     said_missing: bool,
     links: NodeSet,
@@ -233,9 +233,9 @@ impl Daemon {
             self.said_missing = true;
             if !self.instance.knows_the_past() {
                 tracing::warn!(
-                    "the disk is new or was lost, and nothing is granted before the others have told what was: a new \
-                     cluster needs all its voters once, or `node --bootstrap` on all that are there; a lost disk needs \
-                     half of the other voters"
+                    "this voter has no record of past grants and cannot vote yet. New cluster: start all voters, or run \
+                     `node --bootstrap` on a majority of them. Lost disk: at least half of the other voters must be \
+                     reachable"
                 );
             }
         }

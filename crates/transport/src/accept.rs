@@ -50,7 +50,7 @@ pub(crate) enum Arrival {
         result: Result<Connected, DialError>,
     },
     Accepted(Accepted),
-    /// Somebody who says it is this peer calls our run an old one.
+    /// The far side says that it is this peer, and calls our incarnation an old one.
     Doubted(PeerId),
 }
 

@@ -29,7 +29,7 @@ const REFUSAL_TEXT_MAX_BYTES: usize = 2 << 10;
 const DIALLER_LABEL: &[u8] = b"conclave 1 dialler";
 const ACCEPTOR_LABEL: &[u8] = b"conclave 1 acceptor";
 
-/// One run of a process: a counter its storage increments at every start, and a random number for when storage is lost.
+/// One incarnation of a member, that is one start of its process: a counter its storage increments at every start, and a random number for when storage is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Incarnation {
     pub counter: u64,
@@ -63,8 +63,8 @@ pub enum RefuseCode {
     Busy,
     /// The pair has a connection already, or is about to: the normal end of two members dialling each other at once.
     AlreadyConnected,
-    /// A later run of that peer was connected before, or another one with the same counter: its volume was rolled back
-    /// or copied. `seen` is the counter of the run that was.
+    /// A later incarnation of that peer was connected before, or another one with the same counter: its volume was rolled back
+    /// or copied. `seen` is the counter of that incarnation.
     Stale { seen: u64 },
 }
 

@@ -222,7 +222,7 @@ impl Net {
         self.link_of(peer).map(|link| link.address)
     }
 
-    /// Which run of the peer is connected.
+    /// Which incarnation of the peer is connected.
     pub fn peer_incarnation(&self, peer: PeerId) -> Option<Incarnation> {
         match self.link_of(peer)?.owner {
             Owner::Peer { incarnation, .. } => Some(incarnation),

@@ -1,4 +1,4 @@
-//! The latest run of every peer that was ever connected, so that an earlier one is not let in again: its volume was
+//! The latest incarnation of every peer that was ever connected, so that an earlier one is not let in again: its volume was
 //! rolled back or copied, and it has forgotten what it promised.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ impl Seen {
         self.lock().insert(peer, incarnation);
     }
 
-    /// Two runs never share a counter: it is on disk before anybody is told of it.
+    /// Two incarnations never share a counter: it is on disk before any peer is told of it.
     pub(crate) fn check(&self, me: PeerId, peer: PeerId, claimed: Incarnation) -> Result<(), Refusal> {
         let Some(seen) = self.lock().get(&peer).copied() else { return Ok(()) };
         if claimed.counter > seen.counter || claimed == seen {
@@ -57,6 +57,6 @@ mod tests {
         }
         assert_eq!(seen.check(1, 3, at(1, 1)), Ok(()), "nothing is known of it");
         seen.note(2, at(6, 1));
-        assert!(seen.check(1, 2, at(5, 7)).is_err(), "the run before");
+        assert!(seen.check(1, 2, at(5, 7)).is_err(), "the incarnation before");
     }
 }

@@ -11,7 +11,7 @@ pub struct Settings {
     /// Only processes that name the same cluster connect.
     pub cluster: String,
     pub id: PeerId,
-    /// Tells this run of the process from every other run under the same id.
+    /// Tells this start of the process from every other under the same id.
     pub incarnation: Incarnation,
     /// Named values that must be equal between peers; a difference is refused with both values named.
     pub facts: Facts,
@@ -19,7 +19,7 @@ pub struct Settings {
     pub secret: Option<Secret>,
     /// Who may connect, and where each is dialled (`host:port`, resolved anew at every dial).
     pub peers: Vec<(PeerId, String)>,
-    /// The latest run of each peer that this one has ever been connected to: an earlier one is refused.
+    /// The latest incarnation of each peer that this one has ever been connected to: an earlier one is refused.
     pub seen: Vec<(PeerId, Incarnation)>,
     /// A connection that has not authenticated by then is closed.
     pub handshake_deadline: Duration,

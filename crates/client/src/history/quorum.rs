@@ -87,7 +87,7 @@ fn broken_promises(ledger: &MemberLedger) -> Vec<Finding> {
         }
         previous = entry.sequence;
         match entry.kind {
-            // A restarted voter waits until no promise of its former life can run. It does not write that down.
+            // A restarted voter waits until no promise of its former incarnation can run. It does not write that down.
             LedgerKind::Started { .. } => promise = None,
             LedgerKind::Became { .. } => {}
             LedgerKind::PromiseEnded { holder, .. } => {

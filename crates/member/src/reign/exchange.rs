@@ -227,6 +227,7 @@ impl Reign {
     }
 
     pub(super) fn let_all_go(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        assert!(self.leader.is_none(), "E3: no voter is released while this member leads");
         let released = Released { holder: self.me, epoch: self.voter.epoch() };
         Self::tell(ctx, Msg::Release(released), out);
         self.release(ctx, released, out);

@@ -148,6 +148,7 @@ impl Reign {
         }
         self.candidate.forget_bid(out);
         self.lose(LossCause::HandedOver, out);
+        assert!(!self.has_child, "E13: children stop before leadership is given away");
         self.candidate.hand_over(returns);
         out.send(from, Msg::Handover(Released { holder: self.me, epoch: self.voter.epoch() }));
         // Time for its write and those of the voters: a bid of this member would only get in the way of the successor's.

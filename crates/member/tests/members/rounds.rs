@@ -261,3 +261,16 @@ fn the_term_of_an_election_that_has_terms_is_the_epoch_of_a_classic_leader() {
     let now = one.machine.standing();
     assert_eq!((now.role, now.leader, now.epoch), (Role::Follower, Some(NodeId(2)), Epoch(7)));
 }
+
+#[test]
+fn how_many_messages_were_sent_is_no_part_of_the_state_that_a_model_compares() {
+    let mut two = on_mesh(2, &[1, 2, 3]);
+    meet(&mut two, 1);
+    let asked = in_rounds(&meet(&mut two, 3))[0].1;
+    let election = || in_round(asked, set(&[0, 1, 2]), 1, Msg::Election);
+    two.get(1, election());
+    let before = two.machine.clone();
+    let said = two.get(1, election());
+    assert_eq!(in_rounds(&said).len(), 1, "it answers again");
+    assert_eq!(two.machine, before);
+}

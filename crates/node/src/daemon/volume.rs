@@ -1,7 +1,7 @@
 //! The record on disk, as the event loop sees it: the member's own and what it has seen of its peers.
 //!
-//! A run of this member is on disk before any peer hears of it, so no two runs of one volume are ever the same to the
-//! others. They refuse a run that is not later than one they have seen: its volume was rolled back or copied.
+//! An incarnation of this member is on disk before any peer hears of it, so no two of one volume are ever the same to
+//! the others. They refuse one that is not later than one they have seen: its volume was rolled back or copied.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::host::Instance;
 use crate::records::{self, Kept};
 use crate::storage::{StateFile, VolumeRecord};
 
-/// A peer's new run is written down this much later, unless something else is written before: by then whatever its
+/// A peer's new incarnation is written down this much later, unless something else is written before: by then what its
 /// return set off is over, and no grant waits behind this write.
 const REMEMBER_AFTER: Duration = Duration::from_secs(1);
 /// More starts than any member has in its life.
@@ -75,10 +75,10 @@ impl Volume {
     }
 
     /// A peer is connected. What is new about it is written in the background.
-    pub(super) fn met(&mut self, peer: NodeId, run: Incarnation) {
-        // The first one makes a past of an empty disk.
+    pub(super) fn met(&mut self, peer: NodeId, incarnation: Incarnation) {
+        // The first peer is written at once: from then on a rolled-back copy of this disk can be recognised.
         let patience = if self.file.volume.seen.is_empty() { Duration::ZERO } else { REMEMBER_AFTER };
-        if self.file.volume.seen.insert(peer, run) != Some(run) {
+        if self.file.volume.seen.insert(peer, incarnation) != Some(incarnation) {
             self.remember_at.get_or_insert_with(|| since_boot() + patience);
         }
     }
@@ -164,7 +164,7 @@ impl Volume {
 }
 
 impl Daemon {
-    /// A peer has seen a later run of this member, or a twin of this one.
+    /// A peer has seen a later incarnation of this member, or a twin of this one.
     pub(super) fn stale(&mut self, peer: u32, seen: u64, text: &str) {
         if self.outside.volume.has_no_past() && seen < COUNTER_MAX {
             tracing::warn!(peer, text, "this disk has no past, but the member had one: starting over above it");
@@ -176,10 +176,10 @@ impl Daemon {
     }
 }
 
-/// What becomes of a volume when a peer has seen a later run of its member.
+/// What becomes of a volume when a peer has seen a later incarnation of its member.
 #[derive(Debug)]
 pub(super) enum Outdone {
-    /// It has no past: the member goes on above this run.
+    /// It has no past: the member goes on above this incarnation.
     By(u64),
     /// It has forgotten something, and why that is known.
     Refused(String),

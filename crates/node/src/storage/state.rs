@@ -31,13 +31,13 @@ pub struct StateFile {
 pub struct VolumeRecord {
     /// Whose it is.
     pub id: NodeId,
-    /// A peer has seen a later run: whatever is written here, promises are missing.
+    /// A peer has seen a later incarnation: promises are missing here.
     pub refused: bool,
     /// Stands for the cluster's member list and leases; see [`crate::config::Config::votes_digest`].
     pub members: u64,
     /// Epochs of one kind mean nothing to the other.
     pub safety: Safety,
-    /// The latest run of every peer this member was ever connected to: an earlier one has forgotten its promises.
+    /// The latest incarnation of every peer this member was ever connected to: an earlier one has forgotten its promises.
     pub seen: BTreeMap<NodeId, Incarnation>,
 }
 
