@@ -59,13 +59,13 @@ fn a_cold_start_agrees_and_no_two_leases_run() {
 
 #[test]
 fn a_crash_between_effects_and_a_restart_break_no_promise() {
-    let budget = Budget { crashes: 1, restarts: 1, ..NOTHING };
-    Case { cold: false, budget, limits: Limits::new(40_000, 30_000) }.check();
+    let budget = Budget { crashes: 1, restarts: 1, transfers: 1, ..NOTHING };
+    Case { cold: false, budget, limits: Limits::new(100_000, 30_000) }.check();
 }
 
 #[test]
 fn a_slow_write_breaks_no_promise() {
-    let budget = Budget { crashes: 1, restarts: 1, slow_writes: 1, ..NOTHING };
+    let budget = Budget { crashes: 1, restarts: 1, slow_writes: 1, step_downs: 1, ..NOTHING };
     Case { cold: false, budget, limits: Limits::new(40_000, 30_000) }.check();
     let budget = Budget { transfers: 1, slow_writes: 2, ..NOTHING };
     Case { cold: false, budget, limits: Limits::new(40_000, 30_000) }.check();
