@@ -137,12 +137,24 @@ fn a_slow_write_breaks_no_promise() {
     complete("two candidates, a slow write", &QuorumModel::free(2, slow));
     complete("a slow write and a crash", &QuorumModel::free(1, Budget { crashes: 1, restarts: 1, ..slow }));
     let rival = Budget { slow_writes: 1, ..RIVAL };
-    complete("a rival, a renewal, a slow write", &with_refusals(QuorumModel::led(2, Budget { renewals: 1, ..rival })));
+    complete("a rival, a renewal, a slow write", &QuorumModel::led(2, Budget { renewals: 1, ..rival }));
+    let renewals = Budget { renewals: 2, ..rival };
+    complete("a rival, two renewals, a slow write", &with_refusals(QuorumModel::led(3, renewals)));
     complete("a transfer and a slow write", &QuorumModel::led(2, Budget { transfers: 1, ..rival }));
     complete("stepping down and a slow write", &QuorumModel::led(2, Budget { step_downs: 1, ..rival }));
-    complete("closing frees, a slow write", &QuorumModel::led(2, Budget { closes: 1, ..rival }).freed_by_closing());
     let all = Budget { slow_writes: 2, crashes: 1, restarts: 1, renewals: 1, children: 1, step_downs: 1, ..DUEL };
     bounded("slow writes and everything", &with_refusals(QuorumModel::free(2, all)));
+}
+
+/// A voter may be free again before its answer to a bid leaves: the answer waits for its write, not the promise.
+#[test]
+fn a_slow_answer_on_a_new_connection_does_not_count() {
+    let closes = Budget { closes: 1, slow_writes: 1, ..RIVAL };
+    complete("closing frees, a slow write", &QuorumModel::led(1, closes).freed_by_closing());
+    let renewal = Budget { renewals: 1, ..closes };
+    complete("closing frees, a slow write, a renewal", &QuorumModel::led(2, renewal).freed_by_closing());
+    let all = Budget { closes: 2, crashes: 1, restarts: 1, children: 1, slow_writes: 2, ..DUEL };
+    bounded("closing frees, slow writes and everything", &QuorumModel::free(2, all).freed_by_closing());
 }
 
 #[test]

@@ -61,7 +61,8 @@ fn with_restart<E: Election>() -> Bare<E> {
 
 #[test]
 fn a_record_of_an_election_survives_a_restart() {
-    examine("one vote per term", &with_restart::<TermElection>(), LIMITS).holds().is_complete();
+    let limits = Limits { search: 3_000_000, ..LIMITS };
+    examine("one vote per term", &with_restart::<TermElection>(), limits).holds().is_complete();
     let forgets = with_restart::<Planted<TermElection, DropsRecord>>();
     examine("one vote per term, forgotten at a restart", &forgets, LIMITS).breaks(ONE_PER_TERM);
 }

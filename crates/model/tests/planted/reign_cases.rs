@@ -13,8 +13,8 @@ use crate::reign_bugs::{
 };
 use crate::wrapper::Planted;
 use crate::write_bugs::{
-    AckBeforeWrite, BlamesConnections, BlamesLease, BlamesOperator, HandsOverSilently, LeaseBehindWrite,
-    LeaseFromWrite, LeavesChildren, PromiseBeforeWrite,
+    AckBeforeWrite, BlamesConnections, BlamesLease, BlamesOperator, CountsLateAnswers, HandsOverSilently,
+    LeaseBehindWrite, LeaseFromWrite, LeavesChildren, PromiseBeforeWrite,
 };
 
 const LIMITS: Limits = Limits { search: 6_000_000, walks: 0, depth: 0 };
@@ -167,6 +167,14 @@ fn timers_may_be_set_on_either_side_of_the_write() {
     examine("lease timer behind the write, as the bids", &lease, LIMITS).holds().is_complete();
     let promise = QuorumModel::<Planted<Reign, PromiseBeforeWrite>>::free(2, SLOW);
     examine("promise timer before the write", &promise, LIMITS).holds().is_complete();
+}
+
+#[test]
+fn an_answer_of_a_voter_that_was_lost_does_not_count() {
+    let budget = Budget { closes: 1, ..SLOW };
+    let model = || QuorumModel::<Planted<Reign, CountsLateAnswers>>::free(1, budget).freed_by_closing();
+    breaks("late answers count", model(), BOUND);
+    breaks("late answers count", model(), ONE_AT_A_TIME);
 }
 
 #[test]

@@ -74,6 +74,18 @@ impl Bug<Reign> for PromiseBeforeWrite {
     }
 }
 
+/// A bidder counts the answer of a voter that it lost since it asked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct CountsLateAnswers;
+
+impl Bug<Reign> for CountsLateAnswers {
+    fn step(&mut self, reign: &mut Reign, ctx: &Context<'_>, input: Input<Reign>, out: &mut List) {
+        if reign.leads().is_some() || !matches!(input, Input::PeerDown(_)) {
+            step(reign, ctx, input, out);
+        }
+    }
+}
+
 /// A leader that is told to step down does not wait for its children.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct LeavesChildren;
