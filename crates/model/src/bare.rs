@@ -19,7 +19,7 @@ use algorithms::{
 use stateright::{Model, Property};
 
 use crate::extent::{Extent, rehearse};
-use crate::time::{after, dice, earliest};
+use crate::time::dice;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timers {
@@ -148,7 +148,7 @@ impl<E: Election> Bare<E> {
         };
         let mut state = State {
             view,
-            nodes: vec![Arc::new(blank); self.views[view].len()],
+            nodes: (0..self.views[view].len()).map(|_| Arc::new(blank.clone())).collect(),
             links: BTreeMap::new(),
             crashes_left: self.crashes,
             restarts_left: 0,
@@ -246,89 +246,6 @@ impl<E: Election> Bare<E> {
     }
 }
 
-impl<E: Election> State<E> {
-    /// What happens without anybody's will.
-    fn progress(&self) -> Vec<Step<E>> {
-        let mut steps: Vec<_> = self.links.keys().map(|&(node, link)| (node, Cause::Receives(link))).collect();
-        let stored = self.living().filter(|(_, node)| !node.writes.is_empty());
-        steps.extend(stored.map(|(at, _)| (at, Cause::Stored)));
-        if !steps.is_empty() || self.content() {
-            return steps;
-        }
-        earliest(self.timers().collect()).map(|(at, timer)| (at, Cause::Fires(timer))).collect()
-    }
-
-    /// Timers that fire although it is not their turn.
-    fn early(&self) -> Vec<Step<E>> {
-        if self.early_left == 0 {
-            return Vec::new();
-        }
-        let turn = self.progress();
-        let out_of_turn = self.timers().filter(|&((at, timer), _)| !turn.contains(&(at, Cause::Fires(timer))));
-        out_of_turn.map(|((at, timer), _)| (at, Cause::FiresEarly(timer))).collect()
-    }
-
-    fn take(&mut self, node: usize, link: E::Link) -> E::Message {
-        let queue = self.links.get_mut(&(node, link)).expect("only queues with messages are kept");
-        let message = queue.pop_front().expect("only queues with messages are kept");
-        if queue.is_empty() {
-            self.links.remove(&(node, link));
-        }
-        message
-    }
-
-    fn crash(&mut self, node: usize) {
-        self.crashes_left -= 1;
-        let dead = Arc::make_mut(&mut self.nodes[node]);
-        dead.driver = None;
-        dead.writes.clear();
-        self.links.retain(|&(to, _), _| to != node);
-    }
-
-    fn living(&self) -> impl Iterator<Item = (usize, &Node<E>)> {
-        self.nodes.iter().map(Arc::as_ref).enumerate().filter(|(_, node)| node.driver.is_some())
-    }
-
-    /// Everybody who lives has a leader.
-    fn content(&self) -> bool {
-        self.living().all(|(_, node)| matches!(node.outcome, Some(Outcome::Won | Outcome::Follow(_))))
-    }
-
-    fn timers(&self) -> impl Iterator<Item = ((usize, E::Timer), Span)> {
-        let drivers = self.nodes.iter().enumerate().filter_map(|(at, node)| Some((at, node.driver.as_ref()?)));
-        drivers.flat_map(|(at, driver)| driver.timers().iter().map(move |(timer, span)| ((at, timer), span)))
-    }
-
-    fn pass(&mut self, elapsed: Duration) {
-        for node in &mut self.nodes {
-            if node.driver.as_ref().is_some_and(|driver| driver.timers().iter().next().is_some()) {
-                let driver = Arc::make_mut(node).driver.as_mut().expect("it lives");
-                driver.timers_mut().iter_mut().for_each(|(_, span)| *span = after(*span, elapsed));
-            }
-        }
-    }
-
-    fn starts(&self) -> usize {
-        self.nodes.iter().filter(|node| !node.asleep).count()
-    }
-
-    fn winners(&self) -> usize {
-        self.nodes.iter().filter(|node| node.ever_won).count()
-    }
-}
-
-impl<E: Election> Node<E> {
-    fn timer(&self, timer: E::Timer) -> Option<Span> {
-        self.driver.as_ref()?.timers().get(timer)
-    }
-
-    fn announce(&mut self, outcome: Outcome) {
-        self.decisions = (self.decisions + 1).min(2);
-        self.ever_won |= outcome == Outcome::Won;
-        self.outcome = Some(outcome);
-    }
-}
-
 impl<E: Election> Model for Bare<E> {
     type State = State<E>;
     type Action = Action<E::Link, E::Timer>;
@@ -399,3 +316,4 @@ pub(crate) fn rings(n: usize) -> Vec<View> {
 }
 
 pub mod properties;
+mod state;

@@ -24,6 +24,7 @@ pub use subject::{Class, Referee, Subject};
 
 mod node;
 pub mod properties;
+mod state;
 mod steps;
 mod subject;
 pub mod walk;

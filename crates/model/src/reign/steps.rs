@@ -157,11 +157,11 @@ impl<P: Subject> QuorumModel<P> {
                 }
             }
         }
-        self.carried_out(state, node);
+        Self::carried_out(state, node);
     }
 
     /// A member closes its end of a connection when all that follows from that has been carried out.
-    fn carried_out(&self, state: &mut State<P>, node: usize) {
+    fn carried_out(state: &mut State<P>, node: usize) {
         let at = Arc::make_mut(&mut state.nodes[node]);
         if at.driver.as_ref().is_some_and(Driver::owes_effects) {
             return;

@@ -144,7 +144,9 @@ impl Bug<Reign> for AnyEpoch {
             let message = Msg::Bid { epoch: granted.next(), request, holder: bidder, after, no_child };
             step(&mut other, ctx, Input::Message { from, message }, &mut effects);
             if effects.iter().any(|effect| matches!(effect, Effect::Send { message: Msg::Ack { .. }, .. })) {
-                effects.iter_mut().for_each(|effect| renumber(effect, epoch));
+                for effect in &mut effects {
+                    renumber(effect, epoch);
+                }
                 *reign = other;
                 *out = effects;
                 return;
@@ -157,7 +159,7 @@ impl Bug<Reign> for AnyEpoch {
 fn renumber(effect: &mut Effect<Reign>, to: Epoch) {
     match effect {
         Effect::Send { message: Msg::Ack { epoch, .. }, .. } | Effect::Announce(ReignEvent::Granted { epoch, .. }) => {
-            *epoch = to
+            *epoch = to;
         }
         Effect::Persist(VoterRecord { vote: Some(vote), .. }) => vote.epoch = to,
         _ => {}
