@@ -58,7 +58,7 @@ pub struct State<E: Election> {
     restarts_left: u8,
     /// Timers that may still fire out of turn.
     early_left: u8,
-    /// Somebody crashed between two effects of one step.
+    /// A node crashed between two effects of one step.
     torn: bool,
     /// Counted only where chance decides.
     sent: u16,

@@ -1,10 +1,10 @@
 //! Whole members: a failure detector, rounds and an authority around an election, with connections that break.
 //!
 //! A connection is FIFO and never duplicates; when it breaks, what its closing side had not read is lost and the far
-//! side reads what was sent before it learns of the end. Time is abstracted: a timer fires when nothing is under way and
-//! no other is sure to be due before it. A heartbeat fires in the same quiet, and only where it changes anything; leases
-//! and promises run only while some member does not follow a leader it has promised a lease to: so the model comes to
-//! rest. What does not follow from that costs a [`Budget`].
+//! side reads what was sent before it learns of the end. Time is abstracted: a timer fires when nothing is under way
+//! and no other is sure to be due before it. A heartbeat fires in the same quiet, and only where it changes anything;
+//! leases and promises run only while some member does not follow a leader it has promised a lease to: so the model
+//! comes to rest. What does not follow from that costs a [`Budget`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::{self, Debug};
@@ -108,7 +108,7 @@ pub struct State<P: Subject> {
     /// Pairs with a connection, the smaller position first.
     connected: BTreeSet<(usize, usize)>,
     left: Budget,
-    /// Somebody crashed between two effects of one step.
+    /// A member crashed between two effects of one step.
     torn: bool,
     /// Every (epoch, leader) that a leader has announced.
     announced_leaders: BTreeSet<(Epoch, NodeId)>,
@@ -229,7 +229,7 @@ pub enum Cause<T> {
 }
 
 impl<P: Subject> Members<P> {
-    /// All members have just started and nobody is connected.
+    /// All members have just started and none is connected.
     pub fn cold(row: &'static Row, n: usize, budget: Budget) -> Self {
         let uids = (1..=n as u32).map(Uid::plain).collect();
         let view = match row.topology {

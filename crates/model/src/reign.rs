@@ -1,16 +1,18 @@
 //! The reign of a few voters without any election around it: every interleaving of candidates, voters, lost and late
 //! messages, crashes, slow writes and the clock.
 //!
-//! Time is discrete and the same everywhere: a tick lets all countdowns go on together. The promises behind a lease, and
-//! the wait after a restart, are a tick longer than the lease. What is due fires before anything else happens to that
+//! Time is discrete and the same everywhere: a tick lets all countdowns go on together. The promises behind a lease,
+//! and the wait after a restart, are a tick longer than the lease. What is due fires before anything else happens to that
 //! member, and before the next tick. The timers that only try again fire whenever the budget allows.
 //!
-//! The network keeps no order. A message that is never delivered is lost; one that is delivered twice costs a
-//! [`Budget`], as does everything else that is not sure to happen. A write takes no time, unless the budget allows it to
-//! stay in flight: then the member goes on, time passes, and all effects behind the write wait until it completes. Where voters take a closed connection for the end of a
-//! leader ([`QuorumModel::closing_frees`]) there are connections: what was sent before the end of one arrives before the far
-//! side sees that end, or never, and nothing goes between the two ends until then. What the election around a reign would
-//! say is anybody's guess: candidates are told to stand, to hand over, to step down at any time.
+//! A write takes no time, unless the budget allows it to stay in flight: then the member goes on, time passes, and all
+//! effects behind the write wait until it completes. A claim runs until the deadline it was announced with.
+//!
+//! The network keeps no order. A message that is never delivered is lost; a message that is delivered twice costs a
+//! [`Budget`], as does everything else that is not sure to happen. Where voters take a closed connection for the end of
+//! a leader ([`QuorumModel::closing_frees`]) there are connections: what was sent before the end of one arrives before
+//! the far side sees that end, or never, and nothing goes between the two ends until then. What the election around a
+//! reign would say is open: candidates are told to stand, to hand over, to step down at any time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::marker::PhantomData;
@@ -102,12 +104,12 @@ impl Budget {
     pub const DUEL: Budget = Budget { wants: [1, 1, 0], ..Budget::NOTHING };
 }
 
-/// How the question before a bid is answered. It binds nobody, so that its answers must not matter.
+/// How the question before a bid is answered. It binds no voter, so that its answers must not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probes {
-    /// By messages, as in life.
+    /// By messages, as in a cluster.
     Asked,
-    /// By a yes of everybody, at any time. All that asking allows and more, with fewer states.
+    /// By a yes of every voter, at any time. All that asking allows and more, with fewer states.
     Assumed,
 }
 
@@ -202,7 +204,7 @@ struct End {
 struct PastClaim {
     /// Ticks of its lease.
     left: u8,
-    /// May somebody act on it?
+    /// May a client or a child act on it?
     acts: bool,
 }
 

@@ -101,7 +101,7 @@ fn a_leader_hands_over_or_steps_down_without_an_overlap() {
 
 /// What `on_close = "immediate"` rests on: a leader counts a voter out before that voter can see it close.
 #[test]
-fn a_closed_connection_frees_only_from_a_leader_that_nobody_acts_for() {
+fn a_closed_connection_frees_a_voter_unless_a_child_acts_for_the_leader() {
     let crash = Budget { crashes: 1, ..RIVAL };
     complete("closing frees, a crash", &QuorumModel::led(3, crash).freed_by_closing());
     complete(

@@ -3,16 +3,16 @@
 use super::{Bare, Election, Elects, Life, Outcome, Property, State, Status, Timers, Uid};
 
 pub const ONE_WINNER: &str = "at most one winner";
-pub const AGREEMENT: &str = "all who decided agree";
-pub const ALL_DECIDE: &str = "when all is quiet everybody has decided";
-pub const BEST_WINS: &str = "nobody but the best wins";
-pub const ONCE: &str = "nobody decides twice";
-pub const FINAL: &str = "when all is quiet everybody follows the best";
+pub const AGREEMENT: &str = "all nodes that decided agree";
+pub const ALL_DECIDE: &str = "when all is quiet every node has decided";
+pub const BEST_WINS: &str = "E11: only the best wins";
+pub const ONCE: &str = "no node decides twice";
+pub const FINAL: &str = "E11: when all is quiet every node follows the best";
 pub const ONE_PER_TERM: &str = "E1: at most one winner per term";
 const ASSERTION_1: &str = "assertion 1 of the state vectors";
 
 pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
-    let mut all = vec![Property::sometimes("somebody wins", |_, state: &State<E>| state.winners() > 0)];
+    let mut all = vec![Property::sometimes("a node wins", |_, state: &State<E>| state.winners() > 0)];
     if model.timers != Timers::WhenQuiet {
         all.push(Property::always(FINAL, |model: &Bare<E>, state: &State<E>| {
             !over(model, state) || follows_best(model, state)
@@ -82,12 +82,12 @@ fn of_terms<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
     all
 }
 
-/// Somebody has started, and nothing more happens unless somebody else does.
+/// A node has started, and nothing more happens unless another one does.
 fn over<E: Election>(_: &Bare<E>, state: &State<E>) -> bool {
     state.starts() > 0 && state.progress().is_empty()
 }
 
-/// A crash may leave somebody asleep, whom nobody has told of anything.
+/// A crash may leave a node asleep that was told of nothing.
 fn decided<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
     state.content() || (model.crashes > 0 && state.living().all(|(_, node)| node.asleep || node.outcome.is_some()))
 }

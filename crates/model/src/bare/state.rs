@@ -9,7 +9,7 @@ use super::{Cause, Node, State, Step};
 use crate::time::{after, earliest};
 
 impl<E: Election> State<E> {
-    /// What happens without anybody's will.
+    /// What happens by itself.
     pub(super) fn progress(&self) -> Vec<Step<E>> {
         let mut steps: Vec<_> = self.links.keys().map(|&(node, link)| (node, Cause::Receives(link))).collect();
         let stored = self.living().filter(|(_, node)| !node.writes.is_empty());
@@ -51,7 +51,7 @@ impl<E: Election> State<E> {
         self.nodes.iter().map(Arc::as_ref).enumerate().filter(|(_, node)| node.driver.is_some())
     }
 
-    /// Everybody who lives has a leader.
+    /// Every node that lives has a leader.
     pub(super) fn content(&self) -> bool {
         self.living().all(|(_, node)| matches!(node.outcome, Some(Outcome::Won | Outcome::Follow(_))))
     }

@@ -26,7 +26,7 @@ pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
         Property::always(CHILDREN_FIRST, |_, state: &State<P>| state.nodes.iter().all(|node| !node.broken.left_child)),
         Property::always(AGREEMENT, |model, state| !rests(model, state) || agree(model, state)),
         Property::sometimes("the cluster rests", rests),
-        Property::sometimes("somebody has a leader", |_, state: &State<P>| {
+        Property::sometimes("a member has a leader", |_, state: &State<P>| {
             state.living().any(|(_, node)| node.standing.is_some_and(|standing| standing.leader.is_some()))
         }),
     ];

@@ -36,7 +36,7 @@ pub(super) fn of<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel
                 .all(|holder| model.is_majority(state.nodes.iter().filter(|node| is_bound(node, holder)).count()))
         }),
         Property::always(EPOCHS_GROW, |_, state: &State<P>| state.nodes.iter().all(|node| !node.went_back)),
-        Property::sometimes("somebody leads", |_, state| !claims(state).is_empty()),
+        Property::sometimes("a member leads", |_, state| !claims(state).is_empty()),
         Property::sometimes("a lease ends by itself", |_, state: &State<P>| {
             !state.announced_leaders.is_empty()
                 && state.living().all(|(_, node, _)| node.timers().all(|(_, left)| left.is_none()))

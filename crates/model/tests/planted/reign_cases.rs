@@ -121,7 +121,7 @@ fn a_leader_counts_out_a_voter_before_it_closes_the_connection() {
 }
 
 #[test]
-fn a_connection_that_a_voter_closed_itself_frees_nobody() {
+fn a_connection_that_a_voter_closed_itself_frees_no_voter() {
     let budget = Budget { wants: [0, 1, 0], closes: 2, ..NOTHING };
     let model = QuorumModel::<Planted<Reign, ClosesFrees>>::led(2, budget).freed_by_closing();
     breaks("freed by its own close", model, ONE_AT_A_TIME);
