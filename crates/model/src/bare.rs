@@ -2,19 +2,24 @@
 //!
 //! Any member may start by its own will, at any moment or never: so one search covers all sets of initiators and all
 //! late starts. Whenever nothing is left to happen without another start, the election must be over.
+//!
+//! A crashed node may come back with the record that was on its disk, as often as the model says.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use algorithms::catalog::{Elects, Row};
+use algorithms::drive::{Driver, Effect};
 use algorithms::{
-    Campaign, Ctx, Election, Input, Life, Link, Outcome, Protocol, Settings, Span, Status, Topology, Uid, View, Wins,
+    Campaign, Ctx, Election, Epoch, Input, Life, Link, Outcome, Protocol, Settings, Span, Status, Topology, Uid, View,
+    Wins,
 };
 use stateright::{Model, Property};
 
-use crate::effects::{Effect, Effects, after, dice, earliest};
+use crate::extent::{Extent, rehearse};
+use crate::time::dice;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timers {
@@ -36,6 +41,8 @@ pub struct Bare<E> {
     pub max_starts: usize,
     /// How many nodes may crash, between any two effects.
     pub crashes: u8,
+    /// How many crashed nodes come back, with the record on their disk.
+    pub restarts: u8,
     /// Where chance decides an election may take for ever: it is followed up to this many messages.
     pub max_sent: u16,
     machine: PhantomData<fn() -> E>,
@@ -48,21 +55,26 @@ pub struct State<E: Election> {
     /// Messages under way by receiver and its name of the link; empty queues are not kept.
     links: BTreeMap<(usize, E::Link), VecDeque<E::Message>>,
     crashes_left: u8,
+    restarts_left: u8,
     /// Timers that may still fire out of turn.
     early_left: u8,
-    /// Somebody crashed between two effects of one step.
+    /// A node crashed between two effects of one step.
     torn: bool,
     /// Counted only where chance decides.
     sent: u16,
+    /// Every (term, winner) announced, where decisions have terms.
+    winners_of_terms: BTreeSet<(Epoch, usize)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Node<E: Election> {
-    machine: E,
-    alive: bool,
+    /// `None`: crashed.
+    driver: Option<Driver<E, Span>>,
+    disk: Option<E::Durable>,
+    /// Background writes not yet on the disk.
+    writes: VecDeque<E::Durable>,
     /// Has not started by its own will.
     asleep: bool,
-    timers: BTreeMap<E::Timer, Span>,
     outcome: Option<Outcome>,
     ever_won: bool,
     /// At most two are counted.
@@ -71,13 +83,7 @@ struct Node<E: Election> {
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action<L, T> {
-    /// `torn`: the node crashes after that many effects.
-    Step {
-        node: usize,
-        cause: Cause<L, T>,
-        face: usize,
-        torn: Option<usize>,
-    },
+    Step { node: usize, cause: Cause<L, T>, face: usize, extent: Extent },
     Crash(usize),
 }
 
@@ -87,6 +93,9 @@ pub enum Cause<L, T> {
     Receives(L),
     Fires(T),
     FiresEarly(T),
+    /// A background write is on the disk.
+    Stored,
+    Restarts,
 }
 
 type Step<E> = (usize, Cause<<E as Protocol>::Link, <E as Protocol>::Timer>);
@@ -99,7 +108,7 @@ pub(crate) fn circle(n: usize) -> Vec<(usize, usize)> {
 impl<E: Election> Bare<E> {
     pub fn new(row: &'static Row, n: usize, wins: Wins) -> Self {
         let mut settings = Settings { wins, ..Settings::default() };
-        settings.timing.coordinator_timeout = settings.timing.answer_timeout * row.coordinator_factor;
+        settings.coordinator_timeout = settings.answer_timeout * row.coordinator_factor;
         let views = match row.topology {
             Topology::Ring => rings(n),
             Topology::Mesh => vec![View::mesh((1..=n as u32).map(Uid::plain).collect())],
@@ -112,6 +121,7 @@ impl<E: Election> Bare<E> {
             timers: Timers::WhenQuiet,
             max_starts: n,
             crashes: 0,
+            restarts: 0,
             max_sent: 12 * n as u16,
             machine: PhantomData,
         }
@@ -127,21 +137,32 @@ impl<E: Election> Bare<E> {
     }
 
     fn start(&self, view: usize) -> State<E> {
-        let nodes = (0..self.views[view].len()).map(|node| {
-            let machine = E::start(&self.ctx(view, node, 0), None, &mut Effects(Vec::new()));
-            Arc::new(Node {
-                machine,
-                alive: true,
-                asleep: true,
-                timers: BTreeMap::new(),
-                outcome: None,
-                ever_won: false,
-                decisions: 0,
-            })
-        });
-        let early_left = if let Timers::Anytime(times) = self.timers { times } else { 0 };
-        let nodes = nodes.collect();
-        State { view, nodes, links: BTreeMap::new(), crashes_left: self.crashes, early_left, torn: false, sent: 0 }
+        let blank = Node {
+            driver: None,
+            disk: None,
+            writes: VecDeque::new(),
+            asleep: true,
+            outcome: None,
+            ever_won: false,
+            decisions: 0,
+        };
+        let mut state = State {
+            view,
+            nodes: (0..self.views[view].len()).map(|_| Arc::new(blank.clone())).collect(),
+            links: BTreeMap::new(),
+            crashes_left: self.crashes,
+            restarts_left: 0,
+            early_left: if let Timers::Anytime(times) = self.timers { times } else { 0 },
+            torn: false,
+            sent: 0,
+            winners_of_terms: BTreeSet::new(),
+        };
+        for node in 0..state.nodes.len() {
+            self.run(&mut state, node, Cause::Restarts, 0);
+            self.carry_out(&mut state, node, Extent::Whole);
+        }
+        state.restarts_left = self.restarts;
+        state
     }
 
     fn ctx(&self, view: usize, node: usize, face: usize) -> Ctx<'_> {
@@ -149,127 +170,79 @@ impl<E: Election> Bare<E> {
         Ctx { me: view.members()[node], view, settings: &self.settings, dice: dice(face, self.faces()) }
     }
 
-    fn run(&self, state: &mut State<E>, node: usize, cause: Cause<E::Link, E::Timer>, face: usize) -> Effects<E> {
-        let mut out = Effects(Vec::new());
+    /// Feeds the machine; its effects are not yet carried out.
+    fn run(&self, state: &mut State<E>, node: usize, cause: Cause<E::Link, E::Timer>, face: usize) {
         let ctx = self.ctx(state.view, node, face);
-        let input = match cause {
-            Cause::Starts => Input::Command(Campaign),
-            Cause::Fires(timer) => {
-                let elapsed = state.nodes[node].timers.get(&timer).map_or(Duration::ZERO, |span| span.min);
-                state.pass(elapsed);
-                Input::Timer(timer)
-            }
-            Cause::FiresEarly(timer) => {
-                state.early_left -= 1;
-                Input::Timer(timer)
-            }
-            Cause::Receives(link) => Input::Message { from: link, message: state.take(node, link) },
-        };
-        let at = Arc::make_mut(&mut state.nodes[node]);
-        match cause {
-            Cause::Starts => at.asleep = false,
-            Cause::Fires(timer) | Cause::FiresEarly(timer) => drop(at.timers.remove(&timer)),
-            Cause::Receives(_) => {}
+        if let Cause::Fires(timer) = cause {
+            state.pass(state.nodes[node].timer(timer).map_or(Duration::ZERO, |span| span.min));
         }
-        at.machine.step(&ctx, input, &mut out);
-        out
+        let received = if let Cause::Receives(link) = cause { Some((link, state.take(node, link))) } else { None };
+        state.early_left -= u8::from(matches!(cause, Cause::FiresEarly(_)));
+        let at = Arc::make_mut(&mut state.nodes[node]);
+        if cause == Cause::Restarts {
+            state.restarts_left = state.restarts_left.saturating_sub(1);
+            at.driver = Some(Driver::start(&ctx, at.disk.clone()));
+            (at.asleep, at.outcome) = (true, None);
+            return;
+        }
+        let driver = at.driver.as_mut().expect("only the living take steps");
+        match cause {
+            Cause::Starts => {
+                at.asleep = false;
+                driver.step(&ctx, Input::Command(Campaign));
+            }
+            Cause::Receives(_) => {
+                let (from, message) = received.expect("a message was taken");
+                driver.step(&ctx, Input::Message { from, message });
+            }
+            Cause::Fires(timer) | Cause::FiresEarly(timer) => driver.fire(&ctx, timer),
+            Cause::Stored => {
+                let record = at.writes.pop_front().expect("a write is under way");
+                at.disk = Some(record.clone());
+                driver.step(&ctx, Input::Stored(record));
+            }
+            Cause::Restarts => unreachable!("a start is no input"),
+        }
     }
 
-    fn carry_out(&self, state: &mut State<E>, node: usize, effects: impl IntoIterator<Item = Effect<E>>) {
+    /// How many effects this step has.
+    fn effects(&self, state: &State<E>, node: usize, cause: Cause<E::Link, E::Timer>, face: usize) -> usize {
+        let mut next = state.clone();
+        self.run(&mut next, node, cause, face);
+        let driver = Arc::make_mut(&mut next.nodes[node]).driver.as_mut();
+        driver.map_or(0, |driver| rehearse(driver, |_, span| span).len())
+    }
+
+    fn carry_out(&self, state: &mut State<E>, node: usize, extent: Extent) {
         let view = &self.views[state.view];
-        for effect in effects {
+        let mut done = 0;
+        while extent.limit() != Some(done) {
+            let at = Arc::make_mut(&mut state.nodes[node]);
+            let Some(driver) = &mut at.driver else { break };
+            let Some(effect) = driver.next_effect(|_, span| span) else { break };
+            done += 1;
             match effect {
-                Effect::Send(link, message) => {
+                Effect::Send { to, message, .. } => {
                     state.sent += u16::from(self.elects == Elects::Anyone);
-                    let end = link.far_end(node, view);
-                    if let Some((to, link)) = end.filter(|&(to, _)| state.nodes[to].alive) {
+                    let end = to.far_end(node, view);
+                    if let Some((to, link)) = end.filter(|&(to, _)| state.nodes[to].driver.is_some()) {
                         state.links.entry((to, link)).or_default().push_back(message);
                     }
                 }
-                Effect::SetTimer(timer, span) => {
-                    Arc::make_mut(&mut state.nodes[node]).timers.insert(timer, span);
+                Effect::Persist(record) => {
+                    at.disk = Some(record);
+                    driver.written();
                 }
-                Effect::CancelTimer(timer) => {
-                    Arc::make_mut(&mut state.nodes[node]).timers.remove(&timer);
+                Effect::Store(record) => at.writes.push_back(record),
+                Effect::Announce(outcome) => {
+                    if let (Outcome::Won, Some(term)) = (outcome, driver.machine().term()) {
+                        state.winners_of_terms.insert((term, node));
+                    }
+                    at.announce(outcome);
                 }
-                Effect::Announce(outcome) => Arc::make_mut(&mut state.nodes[node]).announce(outcome),
-                // No election of the catalog keeps a record.
-                Effect::Persist(_) | Effect::Store(_) => {}
+                Effect::SetTimer(..) | Effect::CancelTimer(_) => {}
             }
         }
-    }
-}
-
-impl<E: Election> State<E> {
-    /// What happens without anybody's will.
-    fn progress(&self) -> Vec<Step<E>> {
-        let steps: Vec<_> = self.links.keys().map(|&(node, link)| (node, Cause::Receives(link))).collect();
-        if !steps.is_empty() || self.content() {
-            return steps;
-        }
-        earliest(self.timers().collect()).map(|(at, timer)| (at, Cause::Fires(timer))).collect()
-    }
-
-    /// Timers that fire although it is not their turn.
-    fn early(&self) -> Vec<Step<E>> {
-        if self.early_left == 0 {
-            return Vec::new();
-        }
-        let turn = self.progress();
-        let out_of_turn = self.timers().filter(|&((at, timer), _)| !turn.contains(&(at, Cause::Fires(timer))));
-        out_of_turn.map(|((at, timer), _)| (at, Cause::FiresEarly(timer))).collect()
-    }
-
-    fn take(&mut self, node: usize, link: E::Link) -> E::Message {
-        let queue = self.links.get_mut(&(node, link)).expect("only queues with messages are kept");
-        let message = queue.pop_front().expect("only queues with messages are kept");
-        if queue.is_empty() {
-            self.links.remove(&(node, link));
-        }
-        message
-    }
-
-    fn crash(&mut self, node: usize) {
-        self.crashes_left -= 1;
-        let dead = Arc::make_mut(&mut self.nodes[node]);
-        dead.alive = false;
-        dead.timers.clear();
-        self.links.retain(|&(to, _), _| to != node);
-    }
-
-    fn living(&self) -> impl Iterator<Item = (usize, &Node<E>)> {
-        self.nodes.iter().map(Arc::as_ref).enumerate().filter(|(_, node)| node.alive)
-    }
-
-    /// Everybody who lives has a leader.
-    fn content(&self) -> bool {
-        self.living().all(|(_, node)| matches!(node.outcome, Some(Outcome::Won | Outcome::Follow(_))))
-    }
-
-    fn timers(&self) -> impl Iterator<Item = ((usize, E::Timer), Span)> {
-        self.living().flat_map(|(at, node)| node.timers.iter().map(move |(&timer, &span)| ((at, timer), span)))
-    }
-
-    fn pass(&mut self, elapsed: Duration) {
-        for node in self.nodes.iter_mut().filter(|node| !node.timers.is_empty()) {
-            Arc::make_mut(node).timers.values_mut().for_each(|span| *span = after(*span, elapsed));
-        }
-    }
-
-    fn starts(&self) -> usize {
-        self.nodes.iter().filter(|node| !node.asleep).count()
-    }
-
-    fn winners(&self) -> usize {
-        self.nodes.iter().filter(|node| node.ever_won).count()
-    }
-}
-
-impl<E: Election> Node<E> {
-    fn announce(&mut self, outcome: Outcome) {
-        self.decisions = (self.decisions + 1).min(2);
-        self.ever_won |= outcome == Outcome::Won;
-        self.outcome = Some(outcome);
     }
 }
 
@@ -284,12 +257,15 @@ impl<E: Election> Model for Bare<E> {
     fn actions(&self, state: &State<E>, actions: &mut Vec<Self::Action>) {
         let may_start = state.starts() < self.max_starts;
         let starts = state.living().filter(|(_, node)| may_start && node.asleep).map(|(at, _)| (at, Cause::Starts));
-        for (node, cause) in state.progress().into_iter().chain(state.early()).chain(starts) {
+        let restarts = (0..state.nodes.len()).filter(|&at| state.restarts_left > 0 && state.nodes[at].driver.is_none());
+        let restarts = restarts.map(|at| (at, Cause::Restarts));
+        for (node, cause) in state.progress().into_iter().chain(state.early()).chain(starts).chain(restarts) {
             for face in 0..self.faces() {
-                actions.push(Action::Step { node, cause, face, torn: None });
+                actions.push(Action::Step { node, cause, face, extent: Extent::Whole });
                 if state.crashes_left > 0 {
-                    let effects = self.run(&mut state.clone(), node, cause, face).0.len();
-                    actions.extend((1..effects).map(|k| Action::Step { node, cause, face, torn: Some(k) }));
+                    let effects = self.effects(state, node, cause, face);
+                    let extents = (1..effects).map(Extent::Crash);
+                    actions.extend(extents.map(|extent| Action::Step { node, cause, face, extent }));
                 }
             }
         }
@@ -302,11 +278,10 @@ impl<E: Election> Model for Bare<E> {
         let mut next = state.clone();
         match action {
             Action::Crash(node) => next.crash(node),
-            Action::Step { node, cause, face, torn } => {
-                let effects = self.run(&mut next, node, cause, face).0;
-                let kept = torn.unwrap_or(effects.len());
-                self.carry_out(&mut next, node, effects.into_iter().take(kept));
-                if torn.is_some() {
+            Action::Step { node, cause, face, extent } => {
+                self.run(&mut next, node, cause, face);
+                self.carry_out(&mut next, node, extent);
+                if let Extent::Crash(_) = extent {
                     next.torn = true;
                     next.crash(node);
                 }
@@ -341,3 +316,4 @@ pub(crate) fn rings(n: usize) -> Vec<View> {
 }
 
 pub mod properties;
+mod state;

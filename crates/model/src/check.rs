@@ -37,12 +37,12 @@ pub struct Report {
     pub walked: usize,
     /// Broken properties, each with the shortest trace that was found.
     pub broken: BTreeMap<&'static str, String>,
-    /// `sometimes` properties nobody has seen: the model is vacuous in that respect.
+    /// `sometimes` properties that were not seen: the model is vacuous in that respect.
     pub unseen: BTreeSet<&'static str>,
 }
 
 impl Report {
-    /// Panics with the trace of whatever does not hold.
+    /// Panics with the trace of what does not hold.
     pub fn holds(&self) -> &Self {
         if let Some((name, trace)) = self.broken.first_key_value() {
             panic!("{}: broken: {name}\n{trace}", self.label);

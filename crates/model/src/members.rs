@@ -1,57 +1,33 @@
-//! Whole members: a failure detector, rounds and claims around an election, with connections that break.
+//! Whole members: a failure detector, rounds and an authority around an election, with connections that break.
 //!
 //! A connection is FIFO and never duplicates; when it breaks, what its closing side had not read is lost and the far
-//! side reads what was sent before it learns of the end. Time is abstracted: a timer fires when nothing is under way and
-//! no other is sure to be due before it. A heartbeat fires in the same quiet, and only where it changes anything, so
-//! that the model comes to rest. What does not follow from that costs a [`Budget`].
+//! side reads what was sent before it learns of the end. Time is abstracted: a timer fires when nothing is under way
+//! and no other is sure to be due before it. A heartbeat fires in the same quiet, and only where it changes anything;
+//! leases and promises run only while some member does not follow a leader it has promised a lease to: so the model
+//! comes to rest. What does not follow from that costs a [`Budget`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use algorithms::catalog::{Elects, Row};
-use algorithms::{Ctx, Election, Epoch, Input, Life, NodeId, Protocol, Settings, Span, Topology, Uid, View};
-use member::{Command, Event, Member, NodeSet, Record, Standing, Timer};
+use algorithms::drive::Driver;
+use algorithms::{Epoch, Input, NodeId, Span, Topology, Uid, View};
+use member::{Command, Context, Event, FullPos, NodeSet, Role, Settings, Standing};
 use stateright::{Model, Property};
 
-use crate::effects::dice;
+use crate::extent::Extent;
+use crate::time::dice;
+pub use subject::{Class, Referee, Subject};
 
+mod node;
 pub mod properties;
+mod state;
 mod steps;
+mod subject;
 pub mod walk;
-
-/// What the model must know of a member besides its being a machine; a planted bug wraps a [`Member`] and passes it on.
-pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Durable = Record> {
-    fn links(&self, view: &View) -> NodeSet;
-    fn class(timer: Self::Timer) -> Class;
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
-    Beat,
-    /// The detector's timer of this peer.
-    Silence(NodeId),
-    /// Of an algorithm that is never done: it goes on checking for ever. Looked at while the members disagree.
-    Upkeep,
-    Other,
-}
-
-impl<E: Election> Subject for Member<E> {
-    fn links(&self, view: &View) -> NodeSet {
-        Member::links(self, view)
-    }
-
-    fn class(timer: Timer<E::Timer>) -> Class {
-        match timer {
-            Timer::Beat => Class::Beat,
-            Timer::Silence(peer) => Class::Silence(peer),
-            Timer::Inner(_) if E::LIFE == Life::Continuous => Class::Upkeep,
-            _ => Class::Other,
-        }
-    }
-}
 
 /// How often what may happen at all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -68,6 +44,48 @@ pub struct Budget {
     pub elects: u8,
     /// Heartbeats while something is under way.
     pub beats: u8,
+    /// Writes that stay in flight while other things happen.
+    pub slow_writes: u8,
+    /// A leader is told to step down.
+    pub step_downs: u8,
+    /// A leader is told to hand over.
+    pub transfers: u8,
+    /// A child attaches to a leader.
+    pub children: u8,
+}
+
+impl Budget {
+    pub const NOTHING: Budget = Budget {
+        crashes: 0,
+        restarts: 0,
+        suspicions: 0,
+        early: 0,
+        elects: 0,
+        beats: 0,
+        slow_writes: 0,
+        step_downs: 0,
+        transfers: 0,
+        children: 0,
+    };
+}
+
+/// What it allows, for the label of a case.
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = [
+            (self.crashes, "crashes"),
+            (self.restarts, "restarts"),
+            (self.suspicions, "false suspicions"),
+            (self.early, "early timers"),
+            (self.elects, "elects"),
+            (self.beats, "early beats"),
+            (self.slow_writes, "slow writes"),
+            (self.step_downs, "step-downs"),
+            (self.transfers, "transfers"),
+            (self.children, "children"),
+        ];
+        all.iter().filter(|(times, _)| *times > 0).try_for_each(|(times, what)| write!(f, ", {times} {what}"))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -76,6 +94,8 @@ pub struct Members<P: Subject> {
     settings: Settings,
     elects: Elects,
     budget: Budget,
+    /// Look at this property alone.
+    only: Option<&'static str>,
     initial: State<P>,
     subject: PhantomData<fn() -> P>,
 }
@@ -88,29 +108,80 @@ pub struct State<P: Subject> {
     /// Pairs with a connection, the smaller position first.
     connected: BTreeSet<(usize, usize)>,
     left: Budget,
-    /// Somebody crashed between two effects of one step.
+    /// A member crashed between two effects of one step.
     torn: bool,
     /// Every (epoch, leader) that a leader has announced.
-    crowned: BTreeSet<(Epoch, NodeId)>,
+    announced_leaders: BTreeSet<(Epoch, NodeId)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Node<P: Subject> {
     /// `None`: crashed.
-    member: Option<P>,
-    disk: Option<Record>,
-    timers: BTreeMap<P::Timer, Span>,
+    driver: Option<Driver<P, Span>>,
+    disk: Option<P::Durable>,
+    /// The record that the driver waits for, while its write is slow.
+    in_flight: Option<SlowWrite<P::Durable>>,
     /// Background writes not yet on the disk.
-    writes: VecDeque<Record>,
-    /// Peers whose failed dial this life was told of.
+    writes: VecDeque<Background<P::Durable>>,
+    /// Peers whose failed dial this process was told of.
     unreachable: NodeSet,
     standing: Option<Standing>,
-    /// The largest epoch announced in earlier lives.
+    /// The lease that was announced last.
+    lease: Option<Lease<P::Timer>>,
+    /// How long the lease of a crashed process would still run.
+    past_lease: Option<Span>,
+    child: Child,
+    /// Losses of leadership that the machine knows of and that are not announced yet: did the lease end?
+    losses: VecDeque<bool>,
+    /// Has announced that it handed over, and has not sent the message.
+    owes_handover: bool,
+    /// The largest epoch announced by earlier processes.
     past: Option<Epoch>,
+    broken: Broken,
+}
+
+/// What a member did that it must not do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
+struct Broken {
     /// Announced a smaller epoch than before.
     went_back: bool,
-    /// Announced itself leader of an epoch of an earlier life.
+    /// Announced itself leader of an epoch of an earlier process.
     repeated: bool,
+    /// Announced a loss with a cause that does not fit.
+    wrong_cause: bool,
+    /// Gave leadership away while a child acted on it.
+    left_child: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct SlowWrite<D> {
+    record: D,
+    /// Timers that may fire before it completes.
+    patience: u8,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Background<D> {
+    record: D,
+    /// A later record is on the disk already.
+    superseded: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Lease<T> {
+    timer: T,
+    left: Span,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Child {
+    None,
+    /// Waits until a majority knows of it.
+    Waits,
+    Acts,
+    /// Was told to stop.
+    Stops,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -122,15 +193,18 @@ pub enum Item<M> {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Action<T> {
-    /// `torn`: the member crashes after that many effects.
     Step {
         node: usize,
         cause: Cause<T>,
         face: usize,
-        torn: Option<usize>,
+        extent: Extent,
     },
     Connect(usize, usize),
-    Crash(usize),
+    /// `written`: the write in flight, if there is one, made it to the disk.
+    Crash {
+        node: usize,
+        written: bool,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -143,13 +217,19 @@ pub enum Cause<T> {
     /// A dial of this dead peer failed.
     NotReached(usize),
     /// A background write is on the disk.
+    Stored,
+    /// The write in flight is on the disk.
     Written,
     Elect,
+    StepDown,
+    Transfer(usize),
+    ChildAttaches,
+    ChildEnds,
     Restart,
 }
 
 impl<P: Subject> Members<P> {
-    /// All members have just started and nobody is connected.
+    /// All members have just started and none is connected.
     pub fn cold(row: &'static Row, n: usize, budget: Budget) -> Self {
         let uids = (1..=n as u32).map(Uid::plain).collect();
         let view = match row.topology {
@@ -157,14 +237,16 @@ impl<P: Subject> Members<P> {
             Topology::Ring => View::ring(uids),
             Topology::Graph => View::graph(uids, &crate::bare::circle(n)),
         };
-        let mut settings = Settings { wins: row.wins, ..Settings::default() };
-        settings.timing.coordinator_timeout = settings.timing.answer_timeout * row.coordinator_factor;
+        let mut settings = Settings::default();
+        settings.election.wins = row.wins;
+        settings.election.coordinator_timeout = settings.election.answer_timeout * row.coordinator_factor;
         let initial = State::blank(n);
-        let mut model = Members { view, settings, elects: row.elects, budget, initial, subject: PhantomData };
+        let mut model =
+            Members { view, settings, elects: row.elects, budget, only: None, initial, subject: PhantomData };
         let mut state = model.initial.clone();
         for node in 0..n {
-            let effects = model.run(&mut state, node, Cause::Restart, 0);
-            model.carry_out(&mut state, node, effects.0);
+            model.run(&mut state, node, Cause::Restart, 0);
+            model.carry_out(&mut state, node, Extent::Whole);
         }
         state.left = budget;
         model.initial = state;
@@ -176,7 +258,7 @@ impl<P: Subject> Members<P> {
         const MANY: usize = 10_000;
         let different = |action| match action {
             // Members that draw alike would never be told apart.
-            Action::Step { node, cause, torn, .. } => Action::Step { node, cause, face: node, torn },
+            Action::Step { node, cause, extent, .. } => Action::Step { node, cause, face: node, extent },
             other => other,
         };
         let model = Self::cold(row, n, Budget::default());
@@ -187,7 +269,7 @@ impl<P: Subject> Members<P> {
             state = model.perform(&state, different(action));
         }
         state.left = budget;
-        state.crowned.clear();
+        state.announced_leaders.clear();
         Members { budget, initial: state, ..model }
     }
 
@@ -195,9 +277,16 @@ impl<P: Subject> Members<P> {
         if self.elects == Elects::Anyone { self.view.len() } else { 1 }
     }
 
-    fn ctx(&self, node: usize, face: usize) -> Ctx<'_> {
+    fn ctx(&self, node: usize, face: usize) -> Context<'_> {
         let dice = dice(face % self.faces(), self.faces());
-        Ctx { me: self.view.members()[node], view: &self.view, settings: &self.settings, dice }
+        Context { me: self.view.members()[node], view: &self.view, settings: &self.settings, dice }
+    }
+
+    /// The only one to be looked at.
+    #[must_use]
+    pub fn only(mut self, property: &'static str) -> Self {
+        self.only = Some(property);
+        self
     }
 
     fn id(&self, node: usize) -> NodeId {
@@ -222,11 +311,8 @@ impl<P: Subject> Model for Members<P> {
                 continue;
             };
             for face in 0..self.faces() {
-                actions.push(Action::Step { node, cause, face, torn: None });
-                if state.left.crashes > 0 {
-                    let effects = self.run(&mut state.clone(), node, cause, face).0.len();
-                    actions.extend((1..effects).map(|k| Action::Step { node, cause, face, torn: Some(k) }));
-                }
+                let extents = self.extents(state, node, cause, face).into_iter();
+                actions.extend(extents.map(|extent| Action::Step { node, cause, face, extent }));
             }
         }
     }
@@ -236,7 +322,8 @@ impl<P: Subject> Model for Members<P> {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        properties::of(self)
+        let all = properties::of(self);
+        all.into_iter().filter(|property| self.only.is_none_or(|only| property.name == only)).collect()
     }
 }
 

@@ -1,32 +1,48 @@
-//! A reign of a few voters without any election around it: every interleaving of candidates, voters, lost and late
-//! messages, crashes and the clock.
+//! The reign of a few voters without any election around it: every interleaving of candidates, voters, lost and late
+//! messages, crashes, slow writes and the clock.
 //!
-//! Time is discrete and the same everywhere: a tick lets all countdowns go on together. The promises behind a lease, and
-//! the wait after a restart, are a tick longer than the lease. What is due fires before anything else happens to that
+//! Time is discrete and the same everywhere: a tick lets all countdowns go on together. The promises behind a lease,
+//! and the wait after a restart, are a tick longer than the lease. What is due fires before anything else happens to that
 //! member, and before the next tick. The timers that only try again fire whenever the budget allows.
 //!
-//! The network keeps no order. A message that is never delivered is lost; one that is delivered twice costs a
-//! [`Budget`], as does everything else nobody is sure to do. Where voters take a closed connection for the end of a
-//! leader ([`Realm::closing_frees`]) there are connections: what was sent before the end of one arrives before the far
-//! side sees that end, or never, and nothing goes between the two ends until then. What the election around a reign would
-//! say is anybody's guess: candidates are told to stand, to hand over, to step down at any time.
+//! A write takes no time, unless the budget allows it to stay in flight: then the member goes on, time passes, and all
+//! effects behind the write wait until it completes. A claim runs until the deadline it was announced with.
+//!
+//! The network keeps no order. A message that is never delivered is lost; a message that is delivered twice costs a
+//! [`Budget`], as does everything else that is not sure to happen. Where voters take a closed connection for the end of
+//! a leader ([`QuorumModel::closing_frees`]) there are connections: what was sent before the end of one arrives before
+//! the far side sees that end, or never, and nothing goes between the two ends until then. What the election around a
+//! reign would say is open: candidates are told to stand, to hand over, to step down at any time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use algorithms::{Ctx, Epoch, Incarnation, Input, NodeId, OnClose, Protocol, Safety, Settings, Uid, View};
-use member::reign::{Clock, Fact, Holder, Msg, Order, Reign, Slot, Tenure, Vote};
+use algorithms::drive::Driver;
+use algorithms::{Epoch, Input, NodeId, Protocol, Uid, View};
+use member::reign::{Holder, LossCause, Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Vote, VoterRecord};
+use member::{Context, Incarnation, LeaseTimer, OnClose, Settings};
 use stateright::{Model, Property};
 
+use crate::extent::Extent;
+
 mod choices;
+mod node;
 pub mod properties;
 mod starts;
 mod steps;
 
 /// What the model must know besides a reign being a machine; a planted bug wraps a [`Reign`] and passes it on.
 pub trait Subject:
-    Protocol<Link = NodeId, Message = Msg, Timer = Clock, Command = Order, Event = Fact, Durable = Tenure>
+    Protocol<
+        Link = NodeId,
+        Message = Msg,
+        Timer = ReignTimer,
+        Command = ReignCommand,
+        Event = ReignEvent,
+        Durable = VoterRecord,
+        Settings = Settings,
+    >
 {
     fn reign(&self) -> &Reign;
 }
@@ -62,6 +78,8 @@ pub struct Budget {
     pub closes: u8,
     /// Children that act on a leader's word, and outlive its process.
     pub children: u8,
+    /// Writes that stay in flight for any time.
+    pub slow_writes: u8,
 }
 
 impl Budget {
@@ -79,30 +97,31 @@ impl Budget {
         stalls: 0,
         closes: 0,
         children: 0,
+        slow_writes: 0,
     };
 
     /// Two members want to lead, once each.
     pub const DUEL: Budget = Budget { wants: [1, 1, 0], ..Budget::NOTHING };
 }
 
-/// How the question before a bid is answered. It binds nobody, so that its answers must not matter.
+/// How the question before a bid is answered. It binds no voter, so that its answers must not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PreCheck {
-    /// By messages, as in life.
+pub enum Probes {
+    /// By messages, as in a cluster.
     Asked,
-    /// By a yes of everybody, at any time. All that asking allows and more, with fewer states.
+    /// By a yes of every voter, at any time. All that asking allows and more, with fewer states.
     Assumed,
 }
 
 #[derive(Clone, Debug)]
-pub struct Realm<P: Subject> {
+pub struct QuorumModel<P: Subject> {
     view: View,
     settings: Settings,
     pub budget: Budget,
-    pub pre_check: PreCheck,
-    /// Else a refusal is lost. It only matters to one that tries again.
+    pub probes: Probes,
+    /// Else a refusal is lost. It only matters to a candidate that tries again.
     pub refusals: bool,
-    /// Ticks of a lease. The promises behind it last one more: see [`algorithms::Timing::reign`].
+    /// Ticks of a lease. The promises behind it last one more: see [`member::Timing::reign`].
     lease: u8,
     /// Look at this property alone.
     pub only: Option<&'static str>,
@@ -117,40 +136,50 @@ pub struct State<P: Subject> {
     /// Connections that have ended at one end, and the other has not seen it.
     ends: BTreeSet<End>,
     left: Budget,
-    /// The nonce of the next life.
+    /// The nonce of the next incarnation.
     starts: u64,
-    /// Who ever announced that it leads, and in which epoch.
-    crowned: BTreeSet<(Epoch, Holder)>,
+    /// Every (epoch, holder) that was announced to lead.
+    announced_leaders: BTreeSet<(Epoch, Holder)>,
     ballots: BTreeSet<Ballot>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Node<P: Subject> {
-    /// `None`: crashed.
-    member: Option<P>,
-    disk: Option<Tenure>,
+    /// `None`: crashed. A timer has ticks to run; `None` where the model does not count.
+    driver: Option<Driver<P, Option<u8>>>,
+    disk: Option<VoterRecord>,
+    /// The record that the driver waits for.
+    in_flight: Option<VoterRecord>,
     /// How many disks it has lost.
     lost_disks: u8,
-    /// Ticks left; `None` where the model does not count.
-    timers: BTreeMap<Clock, Option<u8>>,
-    /// The attempt whose pre-check is assumed to succeed.
+    /// The request whose probe is assumed to succeed.
     asked: Option<u64>,
     claim: Option<Claim>,
-    /// Claims of earlier lives whose leases would still run.
-    past: BTreeMap<Holder, Ghost>,
+    /// Claims of earlier incarnations, and of leaders that left a child behind, whose leases would still run.
+    past: BTreeMap<Holder, PastClaim>,
     /// A child acts on its leadership.
     child: Child,
     /// The last epoch it bid for as the successor of a leader that let go.
     succeeds: Option<Epoch>,
+    /// Connections to be closed when the effects before that have been carried out.
+    closing: VecDeque<usize>,
+    /// Losses that the machine knows of and that are not announced yet: the cause that each must name, if there is one.
+    losses: VecDeque<Option<LossCause>>,
+    /// Has announced that it handed over, and has not sent the message.
+    owes_handover: bool,
+    /// Announced a loss with a cause that does not fit.
+    wrong_cause: bool,
     /// The disk's epoch was smaller than before.
     went_back: bool,
 }
 
-/// What the world was told, and has not been told to be over.
+/// What was announced, and was not announced to be over.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Claim {
     epoch: Epoch,
-    until: Slot,
+    until: LeaseTimer,
+    /// Ticks until the deadline that the announcement came with.
+    left: u8,
     extended: bool,
     handed_over: bool,
 }
@@ -167,15 +196,15 @@ struct Flight {
 struct End {
     to: usize,
     from: usize,
-    /// Whose connection it was.
-    life: Holder,
+    /// The incarnation whose connection it was.
+    holder: Holder,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Ghost {
+struct PastClaim {
     /// Ticks of its lease.
     left: u8,
-    /// May somebody act on it?
+    /// May a client or a child act on it?
     acts: bool,
 }
 
@@ -199,17 +228,20 @@ struct Ballot {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Action {
-    /// Time passes, except by the clock of one who stalls.
+    /// Time passes, except by the clock of a member that stalls.
     Tick {
         stalled: Option<usize>,
     },
-    /// `torn`: the member crashes after that many effects.
     Step {
         node: usize,
         cause: Cause,
-        torn: Option<usize>,
+        extent: Extent,
     },
-    Crash(usize),
+    /// `written`: the write in flight, if there is one, made it to the disk.
+    Crash {
+        node: usize,
+        written: bool,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -220,10 +252,12 @@ pub enum Cause {
         message: Msg,
         again: bool,
     },
-    Fires(Clock),
-    /// The pre-check succeeds.
+    Fires(ReignTimer),
+    /// The probe succeeds.
     Assented,
-    Told(Order),
+    Told(ReignCommand),
+    /// The write in flight is on the disk.
+    Written,
     /// This end of the connection to that member.
     Closes(usize),
     /// Sees that the other end was closed.
@@ -232,9 +266,9 @@ pub enum Cause {
     RestartsBlank,
 }
 
-impl<P: Subject> Realm<P> {
-    fn ctx(&self, node: usize, dice: u64) -> Ctx<'_> {
-        Ctx { me: self.view.members()[node], view: &self.view, settings: &self.settings, dice }
+impl<P: Subject> QuorumModel<P> {
+    fn ctx(&self, node: usize, dice: u64) -> Context<'_> {
+        Context { me: self.view.members()[node], view: &self.view, settings: &self.settings, dice }
     }
 
     fn id(&self, node: usize) -> NodeId {
@@ -251,7 +285,7 @@ impl<P: Subject> Realm<P> {
     }
 }
 
-impl<P: Subject> Model for Realm<P> {
+impl<P: Subject> Model for QuorumModel<P> {
     type State = State<P>;
     type Action = Action;
 
@@ -274,21 +308,34 @@ impl<P: Subject> Model for Realm<P> {
 }
 
 impl<P: Subject> State<P> {
-    fn living(&self) -> impl Iterator<Item = (usize, &Node<P>, &P)> {
+    fn living(&self) -> impl Iterator<Item = (usize, &Node<P>, &Driver<P, Option<u8>>)> {
         let nodes = self.nodes.iter().map(Arc::as_ref).enumerate();
-        nodes.filter_map(|(at, node)| node.member.as_ref().map(|member| (at, node, member)))
+        nodes.filter_map(|(at, node)| node.driver.as_ref().map(|driver| (at, node, driver)))
+    }
+
+    /// The incarnation of a member that runs.
+    fn holder(&self, node: usize) -> Holder {
+        let driver = self.nodes[node].driver.as_ref().expect("it lives");
+        driver.machine().reign().holder()
     }
 }
 
 impl<P: Subject> Node<P> {
-    fn is_due(&self) -> bool {
-        self.timers.values().any(|&left| left == Some(0))
+    fn timers(&self) -> impl Iterator<Item = (ReignTimer, Option<u8>)> + '_ {
+        self.driver.iter().flat_map(|driver| driver.timers().iter())
     }
 
-    /// The claim of this life, while its lease runs.
-    fn running(&self) -> Option<(Claim, u8)> {
-        let claim = self.claim?;
-        let left = self.timers.get(&Clock::Lease(claim.until)).copied().flatten()?;
-        (left > 0).then_some((claim, left))
+    fn is_due(&self) -> bool {
+        self.timers().any(|(_, left)| left == Some(0))
+    }
+
+    /// Does anything change with time?
+    fn counts(&self) -> bool {
+        self.timers().any(|(_, left)| left.is_some()) || !self.past.is_empty() || self.running().is_some()
+    }
+
+    /// The claim of this incarnation, until its deadline.
+    fn running(&self) -> Option<Claim> {
+        self.claim.filter(|claim| claim.left > 0)
     }
 }

@@ -1,4 +1,5 @@
-//! Algorithms of synchronous rounds: what is sent in one round is read in the next. All that is open is who wakes when.
+//! Algorithms of synchronous rounds: what is sent in one round is read in the next. All that is open is which node wakes
+//! when.
 
 use std::marker::PhantomData;
 
@@ -9,7 +10,7 @@ use stateright::{Model, Property};
 use crate::bare::properties::{AGREEMENT, ALL_DECIDE, BEST_WINS, ONCE, ONE_WINNER};
 use crate::bare::rings;
 
-const CANDIDATE_WINS: &str = "nobody wins who did not start";
+const CANDIDATE_WINS: &str = "only a node that started wins";
 
 #[derive(Clone, Debug)]
 pub struct Synchronous<R> {
@@ -17,7 +18,7 @@ pub struct Synchronous<R> {
     views: Vec<View>,
     settings: Settings,
     elects: Elects,
-    /// Nobody wakes after this round, so that the model ends.
+    /// No node wakes after this round, so that the model ends.
     latest: u64,
     machine: PhantomData<fn() -> R>,
 }
@@ -70,7 +71,7 @@ impl<R: Rounds> Synchronous<R> {
 }
 
 impl<R: Rounds> State<R> {
-    /// Nothing is under way, and nobody wants to do anything unless somebody wakes.
+    /// Nothing is under way, and no node wants to do anything unless another wakes.
     fn over(&self) -> bool {
         self.round > 0 && self.nodes.iter().all(|node| node.inbox.is_empty() && node.quiet_until == u64::MAX)
     }
@@ -152,7 +153,7 @@ impl<R: Rounds> Model for Synchronous<R> {
             Property::always(ALL_DECIDE, |_, state: &State<R>| {
                 !state.over() || state.nodes.iter().all(|node| node.outcome.is_some())
             }),
-            Property::sometimes("somebody wins", |_, state: &State<R>| state.winners().count() > 0),
+            Property::sometimes("a node wins", |_, state: &State<R>| state.winners().count() > 0),
             Property::sometimes("one initiator suffices", |_, state: &State<R>| {
                 state.over() && state.nodes.iter().filter(|node| !node.asleep).count() == 1
             }),

@@ -1,4 +1,5 @@
-//! Every election of the catalog, in every interleaving of every cyclic order, whoever starts and whenever.
+//! Every election of the catalog, in every interleaving of every cyclic order, for every set of initiators and every
+//! time of their starts.
 
 use algorithms::catalog::{self, Elects, Row, Visitor};
 use algorithms::{Election, Life, Rounds, Topology, Wins};
@@ -54,7 +55,7 @@ fn must_be_complete(row: &Row, n: usize) -> bool {
 }
 
 #[test]
-fn every_election_has_one_winner_whom_all_follow() {
+fn every_election_has_one_winner_that_all_follow() {
     for row in catalog::ROWS {
         for n in 2..=4 {
             let report = catalog::dispatch(row, Case { n, ..HEALTHY }).expect("every row can be healthy");

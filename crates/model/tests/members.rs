@@ -1,8 +1,9 @@
-//! Whole members of every election of the catalog: cold starts, crashes between effects, restarts, false suspicions.
+//! Whole members of every election of the catalog, each its own authority: cold starts, crashes between effects,
+//! restarts, false suspicions, slow writes.
 
-use algorithms::Election;
-use algorithms::catalog::{self, Row};
-use member::{Member, MemberVisitor};
+use algorithms::catalog::{self, Row, Visitor};
+use algorithms::{Election, Rounds};
+use member::{Classic, Member, Synchronised};
 use model::check::{Limits, Report, examine};
 use model::members::walk::Phases;
 use model::members::{Budget, Members};
@@ -16,41 +17,35 @@ struct Case {
     limits: Limits,
 }
 
-const NOTHING: Budget = Budget { crashes: 0, restarts: 0, suspicions: 0, early: 0, elects: 0, beats: 0 };
+const NOTHING: Budget = Budget::NOTHING;
 
 impl Case {
-    fn model<E: Election>(self, row: &'static Row) -> Members<Member<E>> {
+    fn model<E: Election>(self, row: &'static Row) -> Members<Member<E, Classic>> {
         let Case { n, cold, budget, .. } = self;
         if cold { Members::cold(row, n, budget) } else { Members::settled(row, n, budget) }
     }
 
     fn label(self, row: &Row) -> String {
         let Case { n, cold, budget, .. } = self;
-        let may = [
-            (budget.crashes, "crashes"),
-            (budget.restarts, "restarts"),
-            (budget.suspicions, "false suspicions"),
-            (budget.early, "early timers"),
-            (budget.elects, "elects"),
-            (budget.beats, "early beats"),
-        ];
-        let may = may.iter().filter(|(times, _)| *times > 0).map(|(times, what)| format!(", {times} {what}"));
-        let start = if cold { "cold" } else { "settled" };
-        format!("members of {} n={n}, {start}{}", row.name, may.collect::<String>())
+        format!("members of {} n={n}, {}{budget}", row.name, if cold { "cold" } else { "settled" })
     }
 
     fn check(self) {
         for row in catalog::ROWS {
-            member::dispatch(row, self).holds();
+            catalog::dispatch(row, self).holds();
         }
     }
 }
 
-impl MemberVisitor for Case {
+impl Visitor for Case {
     type Output = Report;
 
-    fn visit<E: Election>(self, row: &'static Row) -> Report {
+    fn election<E: Election>(self, row: &'static Row) -> Report {
         examine(self.label(row), &self.model::<E>(row), self.limits)
+    }
+
+    fn rounds<R: Rounds>(self, row: &'static Row) -> Report {
+        self.election::<Synchronised<R>>(row)
     }
 }
 
@@ -84,9 +79,22 @@ fn three_members_survive_two_crashes_and_a_restart() {
     Case { n: 3, cold: false, budget, limits: Limits::new(40_000, 20_000) }.check();
 }
 
+/// The first write of a process is slow: it goes on, and nothing is heard of it until the record is on the disk.
+#[test]
+fn two_members_survive_a_slow_write_and_a_crash_while_it_is_in_flight() {
+    let budget = Budget { crashes: 2, restarts: 2, slow_writes: 1, ..NOTHING };
+    Case { n: 2, cold: false, budget, limits: Limits::new(40_000, 20_000) }.check();
+}
+
+#[test]
+fn a_leader_steps_down_when_its_child_has_stopped() {
+    let budget = Budget { step_downs: 1, children: 1, ..NOTHING };
+    Case { n: 3, cold: false, budget, limits: Limits::new(20_000, 10_000) }.check();
+}
+
 #[test]
 fn three_and_four_members_survive_everything_at_once() {
-    let budget = Budget { crashes: 1, restarts: 1, suspicions: 1, early: 1, elects: 1, beats: 1 };
+    let budget = Budget { crashes: 1, restarts: 1, suspicions: 1, early: 1, elects: 1, beats: 1, ..NOTHING };
     Case { n: 3, cold: false, budget, limits: Limits::new(20_000, 20_000) }.check();
     Case { n: 4, cold: false, budget, limits: Limits::new(10_000, 20_000) }.check();
 }
@@ -94,25 +102,40 @@ fn three_and_four_members_survive_everything_at_once() {
 /// Faults first, then health: every walk must end at rest and in agreement.
 struct Walks(Case, u64);
 
-impl MemberVisitor for Walks {
+impl Visitor for Walks {
     type Output = ();
 
-    fn visit<E: Election>(self, row: &'static Row) {
+    fn election<E: Election>(self, row: &'static Row) {
         let Walks(case, seeds) = self;
         let (model, label) = (case.model::<E>(row), case.label(row));
         let walk = |seed| model.walk(seed, Phases { faulty: 60, healing: 2000 });
         let slowest = (0..seeds).map(|seed| walk(seed).unwrap_or_else(|why| panic!("{label}: {why}"))).max();
         println!("{label}: {seeds} walks come to rest, the slowest after {} steps", slowest.unwrap_or(0));
     }
+
+    fn rounds<R: Rounds>(self, row: &'static Row) {
+        self.election::<Synchronised<R>>(row);
+    }
 }
 
 #[test]
 fn whatever_happened_members_come_to_rest() {
-    let faults = Budget { crashes: 2, restarts: 2, suspicions: 1, early: 1, elects: 1, beats: 1 };
+    let faults = Budget {
+        crashes: 2,
+        restarts: 2,
+        suspicions: 1,
+        early: 1,
+        elects: 1,
+        beats: 1,
+        slow_writes: 2,
+        step_downs: 1,
+        children: 1,
+        ..NOTHING
+    };
     let limits = Limits::new(1, 300);
     for row in catalog::ROWS {
         for (n, cold, budget) in [(3, true, NOTHING), (3, false, faults), (4, false, faults)] {
-            member::dispatch(row, Walks(Case { n, cold, budget, limits }, limits.walks as u64));
+            catalog::dispatch(row, Walks(Case { n, cold, budget, limits }, limits.walks as u64));
         }
     }
 }

@@ -36,6 +36,9 @@ pub(super) struct Bid {
     pub(super) request: u64,
     pub(super) acks: NodeSet,
     refusals: NodeSet,
+    /// Voters whose connection closed since this was asked. One that was free again by then may have its answer still on
+    /// the way, behind a slow write: it does not count.
+    pub(super) lost: NodeSet,
     pub(super) after: Option<Released>,
     pub(super) lease: LeaseTimer,
     pub(super) no_child: bool,
@@ -143,8 +146,8 @@ impl Candidate {
     ) {
         self.request += 1;
         let acks = FullPos::of(ctx.view, ctx.me.id).into_iter().collect();
-        let refusals = NodeSet::default();
-        self.bid = Some(Bid { epoch, request: self.request, acks, refusals, after, lease, no_child });
+        let (refusals, lost) = (NodeSet::default(), NodeSet::default());
+        self.bid = Some(Bid { epoch, request: self.request, acks, refusals, lost, after, lease, no_child });
         out.set_timer(ReignTimer::Lease(lease), Span::exactly(ctx.settings.timing.reign()));
     }
 
@@ -166,7 +169,7 @@ impl Candidate {
     /// False: it is no answer to the bid in hand.
     pub(super) fn ack(&mut self, from: FullPos, epoch: Epoch, request: u64) -> bool {
         let bid = self.bid.as_mut().filter(|bid| (bid.epoch, bid.request) == (epoch, request));
-        if let Some(bid) = bid {
+        if let Some(bid) = bid.filter(|bid| !bid.lost.contains(from)) {
             bid.acks.insert(from);
             return true;
         }
@@ -189,6 +192,7 @@ impl Candidate {
     pub(super) fn lose_supporter(&mut self, voter: FullPos) {
         if let Some(bid) = self.bid.as_mut().filter(|bid| bid.no_child) {
             bid.acks.remove(voter);
+            bid.lost.insert(voter);
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Leader {
     lease: LeaseTimer,
     lease_request: u64,
     supporters: NodeSet,
+    /// Voters whose connection closed since this lease was asked for: a late answer of theirs does not count.
+    lost: NodeSet,
     /// Some supporter may have been told that no child process depends on this leadership. Under `on_close = "immediate"`
     /// such a supporter drops its promise as soon as its connection to this process closes.
     told_childless: bool,
@@ -44,6 +46,7 @@ impl Leader {
             lease: bid.lease,
             lease_request: bid.request,
             supporters: bid.acks,
+            lost: bid.lost,
             told_childless: bid.no_child,
             outvoted: before.is_some_and(|before| before.outvoted && before.epoch == bid.epoch),
             leaving: before.and_then(|before| before.leaving),
@@ -72,7 +75,7 @@ impl Leader {
 
     /// A later answer to the request that won the lease in hand.
     pub(super) fn ack(&mut self, from: FullPos, epoch: Epoch, request: u64) {
-        if (self.epoch, self.lease_request) == (epoch, request) {
+        if (self.epoch, self.lease_request) == (epoch, request) && !self.lost.contains(from) {
             self.supporters.insert(from);
         }
     }
@@ -86,6 +89,7 @@ impl Leader {
     pub(super) fn lose_supporter(&mut self, voter: FullPos) {
         if self.told_childless {
             self.supporters.remove(voter);
+            self.lost.insert(voter);
         }
     }
 

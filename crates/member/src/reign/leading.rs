@@ -23,9 +23,14 @@ impl Reign {
     fn bid_again(&mut self, ctx: &Context<'_>, lead: Epoch, out: &mut impl Outbox<Self>) {
         let outvoted = self.leader.as_ref().is_some_and(Leader::is_outvoted);
         let behind = outvoted || self.next_epoch() > lead.next();
-        if self.candidate.bid().is_some_and(|bid| bid.epoch > lead || !behind) {
-            // The lease counts from the first sending, so saying it again is safe.
-            return self.candidate.send_bid(ctx, out);
+        if let Some(bid) = self.candidate.bid().filter(|bid| bid.epoch > lead || !behind) {
+            if bid.lost.is_empty() {
+                // The lease counts from the first sending, so saying it again is safe.
+                return self.candidate.send_bid(ctx, out);
+            }
+            // Answers of the voters that were lost count only to a new request.
+            self.candidate.forget_bid(out);
+            return self.bid_anew(ctx, bid.epoch, bid.after, out);
         }
         if behind {
             // A voter is ahead and would refuse for ever: move past it, still leading until that is granted. A bid that

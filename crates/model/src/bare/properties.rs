@@ -3,15 +3,16 @@
 use super::{Bare, Election, Elects, Life, Outcome, Property, State, Status, Timers, Uid};
 
 pub const ONE_WINNER: &str = "at most one winner";
-pub const AGREEMENT: &str = "all who decided agree";
-pub const ALL_DECIDE: &str = "when all is quiet everybody has decided";
-pub const BEST_WINS: &str = "nobody but the best wins";
-pub const ONCE: &str = "nobody decides twice";
-pub const FINAL: &str = "when all is quiet everybody follows the best";
+pub const AGREEMENT: &str = "all nodes that decided agree";
+pub const ALL_DECIDE: &str = "when all is quiet every node has decided";
+pub const BEST_WINS: &str = "E11: only the best wins";
+pub const ONCE: &str = "no node decides twice";
+pub const FINAL: &str = "E11: when all is quiet every node follows the best";
+pub const ONE_PER_TERM: &str = "E1: at most one winner per term";
 const ASSERTION_1: &str = "assertion 1 of the state vectors";
 
 pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
-    let mut all = vec![Property::sometimes("somebody wins", |_, state: &State<E>| state.winners() > 0)];
+    let mut all = vec![Property::sometimes("a node wins", |_, state: &State<E>| state.winners() > 0)];
     if model.timers != Timers::WhenQuiet {
         all.push(Property::always(FINAL, |model: &Bare<E>, state: &State<E>| {
             !over(model, state) || follows_best(model, state)
@@ -23,11 +24,16 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
         }));
         return all;
     }
-    all.push(Property::always(ONE_WINNER, one_winner));
-    all.push(Property::always(AGREEMENT, agreement));
     if model.crashes > 0 {
         all.push(Property::sometimes("a crash between two effects", |_, state: &State<E>| state.torn));
-    } else {
+    }
+    if E::HAS_TERMS {
+        all.extend(of_terms(model));
+        return all;
+    }
+    all.push(Property::always(ONE_WINNER, one_winner));
+    all.push(Property::always(AGREEMENT, agreement));
+    if model.crashes == 0 {
         all.push(Property::sometimes("the election is over", over));
         all.push(Property::sometimes("one initiator suffices", |model: &Bare<E>, state: &State<E>| {
             over(model, state) && state.starts() == 1
@@ -59,12 +65,29 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
     all
 }
 
-/// Somebody has started, and nothing more happens unless somebody else does.
+/// Where decisions have terms: an election may fail, and the next one may have another winner, in a later term.
+fn of_terms<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
+    let mut all = vec![Property::always(ONE_PER_TERM, |_, state: &State<E>| {
+        let terms: Vec<_> = state.winners_of_terms.iter().map(|&(term, _)| term).collect();
+        terms.windows(2).all(|pair| pair[0] != pair[1])
+    })];
+    if model.restarts > 0 {
+        all.push(Property::sometimes(
+            "a node wins while a restarted one lives",
+            |model: &Bare<E>, state: &State<E>| {
+                state.restarts_left < model.restarts && !state.winners_of_terms.is_empty()
+            },
+        ));
+    }
+    all
+}
+
+/// A node has started, and nothing more happens unless another one does.
 fn over<E: Election>(_: &Bare<E>, state: &State<E>) -> bool {
     state.starts() > 0 && state.progress().is_empty()
 }
 
-/// A crash may leave somebody asleep, whom nobody has told of anything.
+/// A crash may leave a node asleep that was told of nothing.
 fn decided<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
     state.content() || (model.crashes > 0 && state.living().all(|(_, node)| node.asleep || node.outcome.is_some()))
 }
@@ -110,7 +133,10 @@ fn assertion_1<E: Election>(_: &Bare<E>, state: &State<E>) -> bool {
 }
 
 fn vectors<E: Election>(state: &State<E>, s: Status) -> impl Iterator<Item = algorithms::StateVector> {
-    state.living().filter_map(|(_, node)| node.machine.state_vector()).filter(move |vector| vector.s == s)
+    state
+        .living()
+        .filter_map(|(_, node)| node.driver.as_ref()?.machine().state_vector())
+        .filter(move |vector| vector.s == s)
 }
 
 fn uid<E: Election>(model: &Bare<E>, state: &State<E>, at: usize) -> Uid {

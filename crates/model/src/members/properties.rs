@@ -1,38 +1,58 @@
 //! What must hold of a cluster, and what must be possible lest the model be vacuous.
 
-use super::{Elects, Members, Property, State, Subject};
+use super::node::PATIENCE;
+use super::{Budget, Child, Elects, Members, Node, Property, State, Subject};
 
 pub const EPOCHS_GROW: &str = "E2: no member's epoch goes back, restarts included";
-pub const NO_REPEAT: &str = "no member leads an epoch of an earlier life";
+pub const NO_REPEAT: &str = "E1: no member leads an epoch of an earlier process of its own";
 pub const ONE_CLAIMANT: &str = "E1: one leader per epoch";
 pub const ONE_LEADER: &str = "E1: one leader per attempt while nothing fails";
+pub const ONE_AT_A_TIME: &str = "E3: no two members lead with a lease that runs";
+pub const WITHIN_LEASE: &str = "E10: no leader claims past its lease";
+pub const FITTING_CAUSE: &str = "a loss of leadership names its cause";
+pub const CHILDREN_FIRST: &str = "children stop before leadership is given away";
 pub const AGREEMENT: &str = "E8: at rest all living members report one leader that lives, in one epoch";
 pub const BEST_LEADS: &str = "E11: at rest the best living member leads";
 
 pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
     let budget = model.budget;
     let mut all = vec![
-        Property::always(EPOCHS_GROW, |_, state: &State<P>| state.nodes.iter().all(|node| !node.went_back)),
-        Property::always(NO_REPEAT, |_, state: &State<P>| state.nodes.iter().all(|node| !node.repeated)),
+        Property::always(EPOCHS_GROW, |_, state: &State<P>| state.nodes.iter().all(|node| !node.broken.went_back)),
+        Property::always(NO_REPEAT, |_, state: &State<P>| state.nodes.iter().all(|node| !node.broken.repeated)),
         Property::always(ONE_CLAIMANT, |_, state: &State<P>| {
-            all_differ(state.crowned.iter().map(|(epoch, _)| epoch.0))
+            all_differ(state.announced_leaders.iter().map(|(epoch, _)| epoch.0))
         }),
+        Property::always(FITTING_CAUSE, |_, state: &State<P>| state.nodes.iter().all(|node| !node.broken.wrong_cause)),
+        Property::always(CHILDREN_FIRST, |_, state: &State<P>| state.nodes.iter().all(|node| !node.broken.left_child)),
         Property::always(AGREEMENT, |model, state| !rests(model, state) || agree(model, state)),
         Property::sometimes("the cluster rests", rests),
-        Property::sometimes("somebody has a leader", |_, state: &State<P>| {
+        Property::sometimes("a member has a leader", |_, state: &State<P>| {
             state.living().any(|(_, node)| node.standing.is_some_and(|standing| standing.leader.is_some()))
         }),
     ];
     if model.elects == Elects::Best {
         all.push(Property::always(BEST_LEADS, |model, state| !rests(model, state) || best_leads(model, state)));
     }
-    if budget.crashes + budget.suspicions + budget.early == 0 {
+    if P::LEASES {
+        all.push(Property::always(ONE_AT_A_TIME, |_, state: &State<P>| {
+            state.nodes.iter().map(|node| node.running_leases()).sum::<usize>() < 2
+        }));
+        all.push(Property::always(WITHIN_LEASE, |_, state: &State<P>| {
+            state.living().all(|(_, node)| node.leads_within_lease())
+        }));
+        all.push(Property::sometimes("a lease runs", |_, state: &State<P>| {
+            state.living().any(|(_, node)| node.claims())
+        }));
+    }
+    if budget.crashes + budget.suspicions + budget.early == 0 && !P::LEASES {
         all.push(Property::always(ONE_LEADER, |model: &Members<P>, state: &State<P>| {
             // Every attempt has one epoch for each member.
             let members = model.view.len() as u64;
-            all_differ(state.crowned.iter().map(|(epoch, _)| epoch.0 / members))
+            all_differ(state.announced_leaders.iter().map(|(epoch, _)| epoch.0 / members))
         }));
-        all.push(Property::sometimes("somebody is crowned", |_, state: &State<P>| !state.crowned.is_empty()));
+        all.push(Property::sometimes("a leader is announced", |_, state: &State<P>| {
+            !state.announced_leaders.is_empty()
+        }));
     }
     if budget.crashes > 0 {
         all.push(Property::sometimes("a crash between two effects", |_, state: &State<P>| state.torn));
@@ -45,6 +65,7 @@ pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
             },
         ));
     }
+    all.extend(of_writes_and_wishes(budget));
     if budget.suspicions > 0 {
         all.push(Property::sometimes("rest after a false suspicion", |model: &Members<P>, state: &State<P>| {
             state.left.suspicions < model.budget.suspicions && rests(model, state)
@@ -54,6 +75,37 @@ pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
         all.push(Property::sometimes("rest after an early timer", |model: &Members<P>, state: &State<P>| {
             state.left.early < model.budget.early && rests(model, state)
         }));
+    }
+    all
+}
+
+fn of_writes_and_wishes<P: Subject>(budget: Budget) -> Vec<Property<Members<P>>> {
+    let mut all = Vec::new();
+    if budget.slow_writes > 0 {
+        all.push(Property::sometimes("a machine is ahead of its effects", |_, state: &State<P>| {
+            let ahead = |node: &Node<P>| {
+                let machine = node.driver.as_ref().map(|driver| driver.machine().standing());
+                node.in_flight.is_some() && machine != node.standing
+            };
+            state.living().any(|(_, node)| ahead(node))
+        }));
+        all.push(Property::sometimes("time passes while a write is in flight", |_, state: &State<P>| {
+            state.living().any(|(_, node)| node.in_flight.as_ref().is_some_and(|write| write.patience < PATIENCE))
+        }));
+    }
+    if budget.children > 0 && budget.step_downs + budget.transfers > 0 {
+        all.push(Property::sometimes("a child stops before its leader does", |_, state: &State<P>| {
+            state.living().any(|(_, node)| node.child == Child::Stops && node.leads())
+        }));
+    }
+    if budget.step_downs + budget.transfers > 0 {
+        all.push(Property::sometimes(
+            "rest after leadership was given away",
+            |model: &Members<P>, state: &State<P>| {
+                let told = state.left.step_downs + state.left.transfers;
+                told < model.budget.step_downs + model.budget.transfers && rests(model, state)
+            },
+        ));
     }
     all
 }
@@ -77,6 +129,6 @@ pub(super) fn agree<P: Subject>(model: &Members<P>, state: &State<P>) -> bool {
 }
 
 fn best_leads<P: Subject>(model: &Members<P>, state: &State<P>) -> bool {
-    let best = model.settings.wins.best(state.living().map(|(at, _)| model.view.members()[at]));
+    let best = model.settings.election.wins.best(state.living().map(|(at, _)| model.view.members()[at]));
     state.living().all(|(_, node)| node.standing.and_then(|standing| standing.leader) == best.map(|uid| uid.id))
 }

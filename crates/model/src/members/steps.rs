@@ -2,42 +2,53 @@
 
 use std::time::Duration;
 
+use algorithms::drive::{Driver, Effect};
+
 use super::properties::agree;
 use super::{
-    Action, Arc, BTreeMap, BTreeSet, Budget, Cause, Class, Command, Event, Input, Item, Members, Node, NodeSet, Span,
-    State, Subject, VecDeque, pair,
+    Action, Arc, Cause, Child, Class, Command, Event, Extent, FullPos, Input, Item, Members, Node, Role, Span, State,
+    Subject, pair,
 };
-use crate::effects::{Effect, Effects, after, earliest};
+use crate::extent::{rehearse, slow_writes};
+use crate::time::{after, earliest};
 
 impl<P: Subject> Members<P> {
     /// What happens without any fault or wish. Nothing: the cluster is at rest.
     pub(super) fn progress(&self, state: &State<P>) -> Vec<Action<P::Timer>> {
         let mut actions: Vec<_> = state.wires.keys().map(|&(to, from)| step(to, Cause::Reads(from))).collect();
         for (at, node) in state.living() {
-            if !node.writes.is_empty() {
-                actions.push(step(at, Cause::Written));
-            }
-            for peer in node.member.iter().flat_map(|member| member.links(&self.view).iter().collect::<Vec<_>>()) {
-                if peer == at || state.connected.contains(&pair(at, peer)) {
-                    continue;
-                }
-                let dead = state.nodes[peer].member.is_none();
-                if dead && !node.unreachable.contains(peer) && !state.wires.contains_key(&(at, peer)) {
-                    actions.push(step(at, Cause::NotReached(peer)));
-                } else if !dead && !actions.contains(&Action::Connect(at.min(peer), at.max(peer))) {
-                    actions.push(Action::Connect(at.min(peer), at.max(peer)));
-                }
-            }
+            actions.extend((!node.writes.is_empty()).then(|| step(at, Cause::Stored)));
+            let child_ends = node.child != Child::None && (node.child == Child::Stops || !node.leads());
+            actions.extend(child_ends.then(|| step(at, Cause::ChildEnds)));
+            self.dials(state, at, node, &mut actions);
         }
-        if actions.is_empty() {
+        let slow: Vec<_> = state.living().filter_map(|(at, node)| Some((at, node.in_flight.as_ref()?))).collect();
+        if actions.is_empty() && slow.iter().all(|(_, write)| write.patience > 0) {
             let due = earliest(self.counted(state));
             actions.extend(due.map(|(at, timer)| step(at, Cause::Fires(timer))));
             let beats = state.timers().filter(|&(at, timer, _)| {
-                P::class(timer) == Class::Beat && self.matters(state, step(at, Cause::Fires(timer)))
+                let beat = slow.is_empty() && P::class(timer) == Class::Beat;
+                beat && self.matters(state, step(at, Cause::Fires(timer)))
             });
             actions.extend(beats.map(|(at, timer, _)| step(at, Cause::Fires(timer))));
         }
+        actions.extend(slow.iter().map(|&(at, _)| step(at, Cause::Written)));
         actions
+    }
+
+    fn dials(&self, state: &State<P>, at: usize, node: &Node<P>, actions: &mut Vec<Action<P::Timer>>) {
+        let links = node.driver.as_ref().map(|driver| driver.machine().links(&self.view)).unwrap_or_default();
+        for FullPos(peer) in links.iter() {
+            if peer == at || state.connected.contains(&pair(at, peer)) {
+                continue;
+            }
+            let dead = state.nodes[peer].driver.is_none();
+            if dead && !node.unreachable.contains(FullPos(peer)) && !state.wires.contains_key(&(at, peer)) {
+                actions.push(step(at, Cause::NotReached(peer)));
+            } else if !dead && !actions.contains(&Action::Connect(at.min(peer), at.max(peer))) {
+                actions.push(Action::Connect(at.min(peer), at.max(peer)));
+            }
+        }
     }
 
     /// What happens only as often as the budget says.
@@ -49,37 +60,60 @@ impl<P: Subject> Members<P> {
                 Class::Beat => left.beats > 0,
                 Class::Silence(peer) => left.suspicions > 0 && self.connected(state, at, peer),
                 Class::Upkeep | Class::Other => left.early > 0,
+                Class::Promise | Class::Settle => false,
             };
             if affordable && !progress.contains(&step(at, Cause::Fires(timer))) {
                 actions.push(step(at, Cause::FiresEarly(timer)));
             }
         }
         for (at, node) in state.nodes.iter().enumerate() {
-            match node.member {
+            match &node.driver {
                 None if left.restarts > 0 => actions.push(step(at, Cause::Restart)),
                 None => {}
-                Some(_) => {
+                Some(driver) => {
                     actions.extend((left.elects > 0).then(|| step(at, Cause::Elect)));
-                    actions.extend((left.crashes > 0).then_some(Action::Crash(at)));
+                    if left.crashes > 0 {
+                        actions.push(Action::Crash { node: at, written: false });
+                        actions.extend(driver.is_blocked().then_some(Action::Crash { node: at, written: true }));
+                    }
                 }
+            }
+            if node.leads() {
+                self.wishes_of_a_leader(state, at, &mut actions);
             }
         }
         actions
     }
 
+    fn wishes_of_a_leader(&self, state: &State<P>, at: usize, actions: &mut Vec<Action<P::Timer>>) {
+        let left = state.left;
+        actions.extend((left.step_downs > 0).then(|| step(at, Cause::StepDown)));
+        let attaches = left.children > 0 && state.nodes[at].child == Child::None && state.nodes[at].is_done();
+        actions.extend(attaches.then(|| step(at, Cause::ChildAttaches)));
+        let others = (0..self.view.len()).filter(|&peer| left.transfers > 0 && peer != at);
+        actions.extend(others.map(|peer| step(at, Cause::Transfer(peer))));
+    }
+
     /// Timers for which time passes: not those a steady heartbeat keeps from ending, nor the heartbeat itself.
     fn counted(&self, state: &State<P>) -> Vec<((usize, P::Timer), Span)> {
-        let counts = |&(at, timer, _): &(usize, P::Timer, Span)| self.counts(state, at, timer);
+        let steady = self.is_steady(state);
+        let counts = |&(at, timer, _): &(usize, P::Timer, Span)| match P::class(timer) {
+            Class::Beat => false,
+            Class::Silence(peer) => !self.connected(state, at, peer),
+            Class::Upkeep | Class::Promise => !steady,
+            Class::Settle | Class::Other => true,
+        };
         state.timers().filter(counts).map(|(at, timer, span)| ((at, timer), span)).collect()
     }
 
-    fn counts(&self, state: &State<P>, at: usize, timer: P::Timer) -> bool {
-        match P::class(timer) {
-            Class::Beat => false,
-            Class::Silence(peer) => !self.connected(state, at, peer),
-            Class::Upkeep => !agree(self, state),
-            Class::Other => true,
-        }
+    /// All agree, and every renewal would find what the last one found.
+    fn is_steady(&self, state: &State<P>) -> bool {
+        let steady = |node: &Node<P>| {
+            let leader = node.standing.and_then(|standing| standing.leader);
+            let machine = node.driver.as_ref().map(Driver::machine);
+            leader.zip(machine).is_some_and(|(leader, machine)| machine.is_steady(leader))
+        };
+        agree(self, state) && state.living().all(|(_, node)| steady(node))
     }
 
     fn connected(&self, state: &State<P>, at: usize, peer: super::NodeId) -> bool {
@@ -105,12 +139,17 @@ impl<P: Subject> Members<P> {
                 next.put(a, b, Item::Up);
                 next.put(b, a, Item::Up);
             }
-            Action::Crash(node) => self.crash(&mut next, node),
-            Action::Step { node, cause, face, torn } => {
-                let effects = self.run(&mut next, node, cause, face).0;
-                let kept = torn.unwrap_or(effects.len());
-                self.carry_out(&mut next, node, effects.into_iter().take(kept));
-                if torn.is_some() {
+            Action::Crash { node, written } => {
+                let at = Arc::make_mut(&mut next.nodes[node]);
+                if let Some(write) = at.in_flight.take().filter(|_| written) {
+                    at.written(write.record);
+                }
+                self.crash(&mut next, node);
+            }
+            Action::Step { node, cause, face, extent } => {
+                self.run(&mut next, node, cause, face);
+                self.carry_out(&mut next, node, extent);
+                if let Extent::Crash(_) = extent {
                     next.torn = true;
                     self.crash(&mut next, node);
                 }
@@ -119,38 +158,64 @@ impl<P: Subject> Members<P> {
         next
     }
 
-    /// Feeds the member; its effects are not yet carried out.
-    pub(super) fn run(&self, state: &mut State<P>, node: usize, cause: Cause<P::Timer>, face: usize) -> Effects<P> {
-        let mut out = Effects(Vec::new());
-        let ctx = self.ctx(node, face);
-        if let Cause::Restart = cause {
-            state.left.restarts = state.left.restarts.saturating_sub(1);
-            let at = Arc::make_mut(&mut state.nodes[node]);
-            at.member = Some(P::start(&ctx, at.disk, &mut out));
-            return out;
+    /// How far the effects of this step may get.
+    pub(super) fn extents(&self, state: &State<P>, node: usize, cause: Cause<P::Timer>, face: usize) -> Vec<Extent> {
+        let mut extents = vec![Extent::Whole];
+        if state.left.crashes + state.left.slow_writes == 0 {
+            return extents;
         }
+        let mut next = state.clone();
+        self.run(&mut next, node, cause, face);
+        let driver = Arc::make_mut(&mut next.nodes[node]).driver.as_mut().expect("only the living take steps");
+        let effects = rehearse(driver, |_, span| span);
+        if state.left.crashes > 0 {
+            extents.extend((1..effects.len()).map(Extent::Crash));
+        }
+        if state.left.slow_writes > 0 {
+            extents.extend(slow_writes(&effects));
+        }
+        extents
+    }
+
+    /// Feeds the member; its effects are not yet carried out.
+    pub(super) fn run(&self, state: &mut State<P>, node: usize, cause: Cause<P::Timer>, face: usize) {
+        let ctx = self.ctx(node, face);
         if let Cause::Fires(timer) = cause {
             self.pass(state, node, timer);
         }
-        if let Cause::FiresEarly(timer) = cause {
-            state.left.spend(P::class(timer));
+        state.left.spend::<P>(cause);
+        if let Cause::Restart | Cause::Written = cause {
+            let at = Arc::make_mut(&mut state.nodes[node]);
+            if cause == Cause::Restart {
+                at.driver = Some(Driver::start(&ctx, at.disk.clone()));
+            } else if let Some(write) = at.in_flight.take() {
+                at.written(write.record);
+            }
+            return;
         }
         let input = self.input(state, node, cause);
         let at = Arc::make_mut(&mut state.nodes[node]);
-        if let Cause::Fires(timer) | Cause::FiresEarly(timer) = cause {
-            at.timers.remove(&timer);
+        let driver = at.driver.as_mut().expect("only the living take steps");
+        let led = driver.machine().standing().role == Role::Leader;
+        match input {
+            Input::Timer(timer) => driver.fire(&ctx, timer),
+            input => driver.step(&ctx, input),
         }
-        at.member.as_mut().expect("only the living take steps").step(&ctx, input, &mut out);
-        out
+        if led && driver.machine().standing().role != Role::Leader {
+            let ended = |timer| P::LEASES && at.lease.is_none_or(|lease| lease.timer == timer);
+            at.losses.push_back(matches!(cause, Cause::Fires(timer) | Cause::FiresEarly(timer) if ended(timer)));
+        }
     }
 
     fn input(&self, state: &mut State<P>, node: usize, cause: Cause<P::Timer>) -> Input<P> {
+        let taken = if let Cause::Reads(peer) = cause { Some(state.take(node, peer)) } else { None };
+        let at = Arc::make_mut(&mut state.nodes[node]);
         match cause {
             Cause::Reads(peer) => {
                 let from = self.id(peer);
-                match state.take(node, peer) {
+                match taken.expect("an item was read") {
                     Item::Up => {
-                        Arc::make_mut(&mut state.nodes[node]).unreachable.remove(peer);
+                        at.unreachable.remove(FullPos(peer));
                         Input::PeerUp(from)
                     }
                     Item::Down => Input::PeerDown(from),
@@ -158,54 +223,76 @@ impl<P: Subject> Members<P> {
                 }
             }
             Cause::NotReached(peer) => {
-                Arc::make_mut(&mut state.nodes[node]).unreachable.insert(peer);
+                at.unreachable.insert(FullPos(peer));
                 Input::PeerDown(self.id(peer))
             }
-            Cause::Written => {
-                let at = Arc::make_mut(&mut state.nodes[node]);
-                let record = at.writes.pop_front().expect("something was written");
-                at.disk = Some(record);
-                Input::Stored(record)
+            Cause::Stored => Input::Stored(at.stored()),
+            Cause::Elect => Input::Command(Command::Elect),
+            Cause::StepDown => Input::Command(Command::StepDown),
+            Cause::Transfer(peer) => Input::Command(Command::Transfer(self.id(peer))),
+            Cause::ChildAttaches => {
+                at.child = if P::LEASES { Child::Waits } else { Child::Acts };
+                Input::Command(Command::Attached(true))
             }
-            Cause::Elect => {
-                state.left.elects -= 1;
-                Input::Command(Command::Elect)
+            Cause::ChildEnds => {
+                at.child = Child::None;
+                Input::Command(Command::Attached(false))
             }
             Cause::Fires(timer) | Cause::FiresEarly(timer) => Input::Timer(timer),
-            Cause::Restart => unreachable!("a start is no input"),
+            Cause::Restart | Cause::Written => unreachable!("it is no input"),
         }
     }
 
-    pub(super) fn carry_out(&self, state: &mut State<P>, node: usize, effects: impl IntoIterator<Item = Effect<P>>) {
-        for effect in effects {
+    pub(super) fn carry_out(&self, state: &mut State<P>, node: usize, extent: Extent) {
+        let mut done = 0;
+        while extent.limit() != Some(done) {
+            let at = Arc::make_mut(&mut state.nodes[node]);
+            let Some(driver) = &mut at.driver else { return };
+            let Some(effect) = driver.next_effect(|_, span| span) else { break };
+            done += 1;
             match effect {
-                Effect::Send(to, message) => {
+                Effect::Send { to, message, .. } => {
+                    at.owes_handover &= !P::is_handover(&message);
                     if let Some(to) = self.view.position(to) {
                         state.send(node, to, message);
                     }
                 }
-                Effect::SetTimer(timer, span) => {
-                    Arc::make_mut(&mut state.nodes[node]).timers.insert(timer, span);
+                Effect::SetTimer(..) | Effect::CancelTimer(_) => {}
+                Effect::Persist(record) if extent == Extent::SlowWrite(done) => {
+                    at.slow_write(record);
+                    state.left.slow_writes -= 1;
                 }
-                Effect::CancelTimer(timer) => {
-                    Arc::make_mut(&mut state.nodes[node]).timers.remove(&timer);
+                Effect::Persist(record) => at.written(record),
+                Effect::Store(record) => at.store(record),
+                Effect::Announce(event) => {
+                    let deadline = driver.deadline_of(&event);
+                    at.announced(&event, deadline, self.id(node));
+                    self.heard(state, node, &event);
                 }
-                Effect::Persist(record) => Arc::make_mut(&mut state.nodes[node]).disk = Some(record),
-                Effect::Store(record) => Arc::make_mut(&mut state.nodes[node]).writes.push_back(record),
-                Effect::Announce(Event::Became { now, .. }) => {
-                    if now.leader == Some(self.id(node)) {
-                        state.crowned.insert((now.epoch, self.id(node)));
-                    }
-                    Arc::make_mut(&mut state.nodes[node]).became(now, self.id(node));
-                }
-                Effect::Announce(Event::Suspects(peer)) => {
-                    if let Some(peer) = self.view.position(peer) {
-                        state.close(node, peer);
-                    }
-                }
-                // Of a quorum reign, which has a model of its own.
-                Effect::Announce(_) => {}
             }
+        }
+        let at = Arc::make_mut(&mut state.nodes[node]);
+        at.broken.wrong_cause |= at.owes_handover && at.is_done();
+    }
+
+    /// What an announcement means to others.
+    fn heard(&self, state: &mut State<P>, node: usize, event: &Event) {
+        match *event {
+            Event::Became { now, cause } => {
+                if now.leader == Some(self.id(node)) {
+                    state.announced_leaders.insert((now.epoch, self.id(node)));
+                }
+                let told = state.left.step_downs < self.budget.step_downs;
+                let broken = &mut Arc::make_mut(&mut state.nodes[node]).broken;
+                broken.wrong_cause |= cause == member::Cause::SteppedDown && !told;
+                broken.wrong_cause |= cause == member::Cause::SupportersLost;
+            }
+            Event::Suspects(peer) => {
+                if let Some(peer) = self.view.position(peer) {
+                    state.close(node, peer);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -215,108 +302,30 @@ impl<P: Subject> Members<P> {
             state.close(node, peer);
         }
         state.wires.retain(|&(to, _), _| to != node);
-        let at = Arc::make_mut(&mut state.nodes[node]);
-        let epoch = at.standing.map(|standing| standing.epoch);
-        let past = at.past.max(epoch);
-        *at = Node { disk: at.disk, past, went_back: at.went_back, repeated: at.repeated, ..Node::blank() };
+        Arc::make_mut(&mut state.nodes[node]).ends();
     }
 
     /// Time passes until a timer is due.
     fn pass(&self, state: &mut State<P>, node: usize, timer: P::Timer) {
-        if !self.counts(state, node, timer) {
-            return;
+        let counted = self.counted(state);
+        let Some(&(_, due)) = counted.iter().find(|&&(of, _)| of == (node, timer)) else { return };
+        let leases_run = P::LEASES && !self.is_steady(state);
+        for ((at, timer), span) in counted {
+            let driver = Arc::make_mut(&mut state.nodes[at]).driver.as_mut().expect("it has timers");
+            driver.timers_mut().set(timer, after(span, due.min));
         }
-        let elapsed = state.nodes[node].timers.get(&timer).map_or(Duration::ZERO, |span| span.min);
-        for ((at, timer), span) in self.counted(state) {
-            Arc::make_mut(&mut state.nodes[at]).timers.insert(timer, after(span, elapsed));
-        }
-    }
-}
-
-impl<P: Subject> State<P> {
-    pub(super) fn blank(n: usize) -> Self {
-        State {
-            nodes: (0..n).map(|_| Arc::new(Node::blank())).collect(),
-            wires: BTreeMap::new(),
-            connected: BTreeSet::new(),
-            left: Budget::default(),
-            torn: false,
-            crowned: BTreeSet::new(),
-        }
-    }
-
-    pub(super) fn living(&self) -> impl Iterator<Item = (usize, &Node<P>)> {
-        self.nodes.iter().map(Arc::as_ref).enumerate().filter(|(_, node)| node.member.is_some())
-    }
-
-    fn timers(&self) -> impl Iterator<Item = (usize, P::Timer, Span)> {
-        self.living().flat_map(|(at, node)| node.timers.iter().map(move |(&timer, &span)| (at, timer, span)))
-    }
-
-    fn put(&mut self, to: usize, from: usize, item: Item<P::Message>) {
-        self.wires.entry((to, from)).or_default().push_back(item);
-    }
-
-    fn take(&mut self, to: usize, from: usize) -> Item<P::Message> {
-        let queue = self.wires.get_mut(&(to, from)).expect("only queues with items are kept");
-        let item = queue.pop_front().expect("only queues with items are kept");
-        if queue.is_empty() {
-            self.wires.remove(&(to, from));
-        }
-        item
-    }
-
-    /// Lost unless the sender knows the connection that is there now: one that has broken since carries nothing.
-    fn send(&mut self, from: usize, to: usize, message: P::Message) {
-        let unread = self.wires.get(&(from, to));
-        let stale = unread.is_some_and(|items| items.iter().any(|item| !matches!(item, Item::Frame(_))));
-        if from == to || (self.connected.contains(&pair(from, to)) && !stale) {
-            self.put(to, from, Item::Frame(message));
-        }
-    }
-
-    /// One side closes the connection: it reads no more of it, the other side reads all that was sent and then the end.
-    fn close(&mut self, side: usize, other: usize) {
-        if self.connected.remove(&pair(side, other)) {
-            self.wires.remove(&(side, other));
-            self.put(other, side, Item::Down);
-        }
-    }
-}
-
-impl<P: Subject> Node<P> {
-    fn blank() -> Self {
-        Node {
-            member: None,
-            disk: None,
-            timers: BTreeMap::new(),
-            writes: VecDeque::new(),
-            unreachable: NodeSet::default(),
-            standing: None,
-            past: None,
-            went_back: false,
-            repeated: false,
-        }
-    }
-
-    fn became(&mut self, now: super::Standing, me: super::NodeId) {
-        let before = self.standing.map(|standing| standing.epoch).max(self.past);
-        self.went_back |= Some(now.epoch) < before;
-        self.repeated |= now.leader == Some(me) && Some(now.epoch) <= self.past;
-        self.standing = Some(now);
-    }
-}
-
-impl Budget {
-    fn spend(&mut self, class: Class) {
-        match class {
-            Class::Beat => self.beats -= 1,
-            Class::Silence(_) => self.suspicions -= 1,
-            Class::Upkeep | Class::Other => self.early -= 1,
+        for node in &mut state.nodes {
+            if leases_run {
+                Arc::make_mut(node).pass(due.min);
+            }
+            if node.in_flight.is_some() && due.min > Duration::ZERO {
+                let write = Arc::make_mut(node).in_flight.as_mut().expect("it is in flight");
+                write.patience = write.patience.saturating_sub(1);
+            }
         }
     }
 }
 
 fn step<T>(node: usize, cause: Cause<T>) -> Action<T> {
-    Action::Step { node, cause, face: 0, torn: None }
+    Action::Step { node, cause, face: 0, extent: Extent::Whole }
 }

@@ -2,8 +2,10 @@
 //!
 //! A search sees every state but not that a run never comes to rest; a walk that does not end shows it.
 
+use algorithms::drive::Dice;
+
 use super::properties::agree;
-use super::{Action, Cause, Members, Model, State, Subject};
+use super::{Action, Cause, Extent, Members, Model, State, Subject};
 
 /// The steps of the two phases.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +18,7 @@ impl<P: Subject> Members<P> {
     /// How many steps it took to come to rest in agreement; else the last steps and the state they led to.
     pub fn walk(&self, seed: u64, phases: Phases) -> Result<usize, String> {
         const SHOWN: usize = 30;
-        let mut random = seed;
+        let mut dice = Dice(seed);
         let mut state: State<P> = self.initial.clone();
         let mut trace = Vec::new();
         let failed = |what: &str, trace: &[String], state: &State<P>| {
@@ -34,11 +36,11 @@ impl<P: Subject> Members<P> {
             if actions.is_empty() {
                 return if agree(self, &state) { Ok(step) } else { failed("no agreement", &trace, &state) };
             }
-            let action = actions.swap_remove((roll(&mut random) % actions.len() as u64) as usize);
+            let action = actions.swap_remove(dice.below(actions.len()));
             let action = match action {
-                Action::Step { node, cause, torn: None, .. } => {
-                    let face = (roll(&mut random) % self.faces() as u64) as usize;
-                    Action::Step { node, cause, face, torn: None }
+                Action::Step { node, cause, extent: Extent::Whole, .. } => {
+                    let face = dice.below(self.faces());
+                    Action::Step { node, cause, face, extent: Extent::Whole }
                 }
                 other => other,
             };
@@ -57,13 +59,4 @@ impl<P: Subject> Members<P> {
         let read = read.and_then(|items| items.front()).map_or(String::new(), |item| format!(": {item:?}"));
         format!("{}{read}", self.format_action(action))
     }
-}
-
-/// splitmix64
-fn roll(random: &mut u64) -> u64 {
-    *random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *random;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -1,44 +1,47 @@
 //! What can happen next.
 
-use super::{Action, Budget, Cause, Child, Clock, Flight, Msg, Node, Order, PreCheck, Realm, State, Subject};
-use crate::effects::Effect;
+use algorithms::drive::Effect;
 
-impl<P: Subject> Realm<P> {
+use super::{
+    Action, Arc, Budget, Cause, Child, Extent, Flight, Msg, Node, Probes, QuorumModel, ReignCommand, ReignTimer, State,
+    Subject,
+};
+use crate::extent::{rehearse, slow_writes};
+
+impl<P: Subject> QuorumModel<P> {
     pub(super) fn choices(&self, state: &State<P>, actions: &mut Vec<Action>) {
         Self::time(state, actions);
         let mut steps = Vec::new();
-        for (at, node, _) in state.living() {
+        for (at, node, driver) in state.living() {
             if node.is_due() {
-                let due = node.timers.iter().filter(|&(_, &left)| left == Some(0));
-                steps.extend(due.map(|(&clock, _)| (at, Cause::Fires(clock))));
+                let due = driver.timers().iter().filter(|&(_, left)| left == Some(0));
+                steps.extend(due.map(|(timer, _)| (at, Cause::Fires(timer))));
             } else {
                 self.inputs(state, at, node, &mut steps);
             }
-            actions.extend((state.left.crashes > 0).then_some(Action::Crash(at)));
+            steps.extend(driver.is_blocked().then_some((at, Cause::Written)));
+            if state.left.crashes > 0 {
+                actions.push(Action::Crash { node: at, written: false });
+                actions.extend(driver.is_blocked().then_some(Action::Crash { node: at, written: true }));
+            }
         }
-        for (at, node) in state.nodes.iter().enumerate().filter(|(_, node)| node.member.is_none()) {
+        for (at, node) in state.nodes.iter().enumerate().filter(|(_, node)| node.driver.is_none()) {
             steps.extend((state.left.restarts > 0).then_some((at, Cause::Restarts)));
             steps.extend((state.left.wipes > 0 && node.disk.is_some()).then_some((at, Cause::RestartsBlank)));
         }
         for (node, cause) in steps {
-            actions.push(Action::Step { node, cause, torn: None });
-            if state.left.crashes > 0 {
-                let torn = self.crash_points(state, node, cause);
-                actions.extend(torn.into_iter().map(|k| Action::Step { node, cause, torn: Some(k) }));
-            }
+            let extents = self.extents(state, node, cause).into_iter();
+            actions.extend(extents.map(|extent| Action::Step { node, cause, extent }));
         }
     }
 
     fn time(state: &State<P>, actions: &mut Vec<Action>) {
-        let ghosts = state.nodes.iter().any(|node| !node.past.is_empty());
-        let counts = |node: &Node<P>| node.timers.values().any(Option::is_some);
-        if state.living().any(|(_, node, _)| node.is_due()) || !(ghosts || state.nodes.iter().any(|node| counts(node)))
-        {
+        if state.living().any(|(_, node, _)| node.is_due()) || !state.nodes.iter().any(|node| node.counts()) {
             return;
         }
         actions.push(Action::Tick { stalled: None });
         if state.left.stalls > 0 {
-            let slow = state.living().filter(|(_, node, _)| counts(node));
+            let slow = state.living().filter(|(_, node, _)| node.timers().any(|(_, left)| left.is_some()));
             actions.extend(slow.map(|(at, ..)| Action::Tick { stalled: Some(at) }));
         }
     }
@@ -52,45 +55,61 @@ impl<P: Subject> Realm<P> {
                 steps.push((at, Cause::Receives { from, message, again: true }));
             }
         }
-        let again = [Clock::Renew, Clock::Retry].into_iter().filter(|clock| node.timers.contains_key(clock));
-        steps.extend(again.map(|clock| (at, Cause::Fires(clock))));
+        let again = node.timers().filter(|(timer, _)| matches!(timer, ReignTimer::Renew | ReignTimer::Retry));
+        steps.extend(again.map(|(timer, _)| (at, Cause::Fires(timer))));
         steps.extend(node.asked.is_some().then_some((at, Cause::Assented)));
         let leads = node.claim.is_some();
-        // Of use to one that leads or bids.
-        let stands = leads || node.timers.keys().any(|clock| matches!(clock, Clock::Lease(_)));
-        let mut tell = |may: bool, order| steps.extend(may.then_some((at, Cause::Told(order))));
-        tell(left.wants.get(at).is_some_and(|&wants| wants > 0) && !leads, Order::Want);
-        tell(left.claims > 0 && !leads, Order::Claim);
-        tell(left.step_downs > 0 && stands, Order::StepDown);
+        // Of use to a member that leads or bids.
+        let stands = leads || node.timers().any(|(timer, _)| matches!(timer, ReignTimer::Lease(_)));
+        let mut tell = |may: bool, command| steps.extend(may.then_some((at, Cause::Told(command))));
+        tell(left.wants.get(at).is_some_and(|&wants| wants > 0) && !leads, ReignCommand::Want);
+        tell(left.claims > 0 && !leads, ReignCommand::Claim);
+        tell(left.step_downs > 0 && stands, ReignCommand::StepDown);
         for peer in self.view.others(self.id(at)) {
-            tell(left.transfers > 0 && leads, Order::Transfer(peer.id));
+            tell(left.transfers > 0 && leads, ReignCommand::Transfer { to: peer.id, returns: true });
         }
-        tell(left.children > 0 && stands && node.child == Child::None, Order::Attached(true));
-        tell(node.child != Child::None, Order::Attached(false));
+        tell(left.children > 0 && stands && node.child == Child::None, ReignCommand::Attached(true));
+        tell(node.child != Child::None, ReignCommand::Attached(false));
         if self.closing_frees() {
             let ends = state.ends.iter().filter(|end| end.to == at);
-            steps.extend(ends.map(|end| (at, Cause::Sees(end.from, end.life))));
+            steps.extend(ends.map(|end| (at, Cause::Sees(end.from, end.holder))));
             let open = (0..state.nodes.len()).filter(|&peer| left.closes > 0 && state.is_open(at, peer));
             steps.extend(open.map(|peer| (at, Cause::Closes(peer))));
         }
     }
 
-    /// After how many effects a crash would be seen. After the last it is one between two steps.
-    fn crash_points(&self, state: &State<P>, node: usize, cause: Cause) -> Vec<usize> {
-        let effects = self.run(&mut state.clone(), node, cause).0;
-        let seen = |effect: &Effect<P>| match effect {
-            Effect::Send(_, message) => self.carries(*message),
-            Effect::Persist(_) | Effect::Store(_) | Effect::Announce(_) => true,
-            Effect::SetTimer(..) | Effect::CancelTimer(_) => false,
-        };
-        let last = effects.iter().rposition(seen).unwrap_or(0);
-        (1..=last).filter(|&k| seen(&effects[k - 1])).collect()
+    /// How far the effects of this step may get. A crash is looked at where it would be seen; after the last effect it is
+    /// a crash between two steps.
+    fn extents(&self, state: &State<P>, node: usize, cause: Cause) -> Vec<Extent> {
+        let mut extents = vec![Extent::Whole];
+        if state.left.crashes + state.left.slow_writes == 0 {
+            return extents;
+        }
+        let mut next = state.clone();
+        self.run(&mut next, node, cause);
+        let driver = Arc::make_mut(&mut next.nodes[node]).driver.as_mut().expect("only the living take steps");
+        let effects = rehearse(driver, |timer, _| self.ticks(timer));
+        if state.left.crashes > 0 {
+            let seen = |effect: &Effect<P>| match effect {
+                Effect::Send { message, .. } => self.carries(*message),
+                Effect::Persist(_) | Effect::Store(_) | Effect::Announce(_) => true,
+                Effect::SetTimer(..) | Effect::CancelTimer(_) => false,
+            };
+            let last = effects.iter().rposition(seen).unwrap_or(0);
+            extents.extend((1..=last).filter(|&k| seen(&effects[k - 1])).map(Extent::Crash));
+        }
+        if state.left.slow_writes > 0 {
+            extents.extend(slow_writes(&effects));
+        }
+        extents
     }
 
     /// Is this message worth a place in the network? What only asks for answers that are assumed is not.
     pub(super) fn carries(&self, message: Msg) -> bool {
         match message {
-            Msg::PreAsk { .. } | Msg::PreOk { .. } | Msg::PreNo { .. } | Msg::Free => self.pre_check == PreCheck::Asked,
+            Msg::Probe { .. } | Msg::ProbeOk { .. } | Msg::ProbeDenied { .. } | Msg::Free => {
+                self.probes == Probes::Asked
+            }
             Msg::Refuse { .. } => self.refusals,
             _ => true,
         }
@@ -99,28 +118,33 @@ impl<P: Subject> Realm<P> {
 
 impl Budget {
     /// Of no use once it can fire no more: states that differ in it alone are one.
-    pub(super) fn affords(self, clock: Clock) -> bool {
-        match clock {
-            Clock::Renew => self.renewals > 0,
-            Clock::Retry => self.retries > 0,
-            Clock::Promise | Clock::Settle | Clock::Lease(_) => true,
+    pub(super) fn affords(self, timer: ReignTimer) -> bool {
+        match timer {
+            ReignTimer::Renew => self.renewals > 0,
+            ReignTimer::Retry => self.retries > 0,
+            ReignTimer::Promise | ReignTimer::Settle | ReignTimer::Lease(_) => true,
         }
     }
 
     pub(super) fn spend(&mut self, node: usize, cause: Cause) {
         let what = match cause {
             Cause::Receives { again: true, .. } => &mut self.duplicates,
-            Cause::Fires(Clock::Renew) => &mut self.renewals,
-            Cause::Fires(Clock::Retry) => &mut self.retries,
-            Cause::Told(Order::Want) => &mut self.wants[node],
-            Cause::Told(Order::Transfer(_)) => &mut self.transfers,
-            Cause::Told(Order::Claim) => &mut self.claims,
-            Cause::Told(Order::StepDown) => &mut self.step_downs,
-            Cause::Told(Order::Attached(true)) => &mut self.children,
+            Cause::Fires(ReignTimer::Renew) => &mut self.renewals,
+            Cause::Fires(ReignTimer::Retry) => &mut self.retries,
+            Cause::Told(ReignCommand::Want) => &mut self.wants[node],
+            Cause::Told(ReignCommand::Transfer { .. }) => &mut self.transfers,
+            Cause::Told(ReignCommand::Claim) => &mut self.claims,
+            Cause::Told(ReignCommand::StepDown) => &mut self.step_downs,
+            Cause::Told(ReignCommand::Attached(true)) => &mut self.children,
             Cause::Closes(_) => &mut self.closes,
             Cause::Restarts => &mut self.restarts,
             Cause::RestartsBlank => &mut self.wipes,
-            Cause::Receives { .. } | Cause::Fires(_) | Cause::Assented | Cause::Told(_) | Cause::Sees(..) => return,
+            Cause::Receives { .. }
+            | Cause::Fires(_)
+            | Cause::Assented
+            | Cause::Told(_)
+            | Cause::Sees(..)
+            | Cause::Written => return,
         };
         *what = what.saturating_sub(1);
     }

@@ -1,18 +1,18 @@
 //! Where a model begins.
 
 use super::{
-    Action, Arc, BTreeSet, Budget, Cause, Clock, Epoch, Flight, Incarnation, Node, OnClose, Order, PhantomData,
-    PreCheck, Realm, Safety, Settings, State, Subject, Tenure, Uid, View, Vote,
+    Action, Arc, BTreeSet, Budget, Cause, Epoch, Extent, Flight, Incarnation, Node, OnClose, PhantomData, Probes,
+    QuorumModel, ReignCommand, ReignTimer, Settings, State, Subject, Uid, View, Vote, VoterRecord,
 };
 
 /// `lease` is in ticks.
-impl<P: Subject> Realm<P> {
-    /// A new cluster: all disks are empty and everybody has just started.
+impl<P: Subject> QuorumModel<P> {
+    /// A new cluster: all disks are empty and all members have just started.
     pub fn cold(lease: u8, budget: Budget) -> Self {
         Self::begun(3, lease, budget, None)
     }
 
-    /// Nothing was ever granted, and everybody knows that.
+    /// Nothing was ever granted, and all voters know that.
     pub fn free(lease: u8, budget: Budget) -> Self {
         Self::of(3, lease, budget)
     }
@@ -21,23 +21,23 @@ impl<P: Subject> Realm<P> {
     pub fn of(voters: usize, lease: u8, budget: Budget) -> Self {
         let settings = Settings::default();
         let vote = Vote { epoch: Epoch(0), holder: None, longest_lease: settings.timing.lease };
-        let record = Tenure { life: Incarnation::default(), vote: Some(vote) };
-        let mut realm = Self::begun(voters, lease, budget, Some(record));
+        let record = VoterRecord { incarnation: Incarnation::default(), vote: Some(vote) };
+        let mut model = Self::begun(voters, lease, budget, Some(record));
         for node in 0..voters {
-            realm.go(node, Cause::Fires(Clock::Settle));
+            model.go(node, Cause::Fires(ReignTimer::Settle));
         }
-        realm
+        model
     }
 
-    /// Three of them, of whom the first leads.
-    pub fn ruled(lease: u8, budget: Budget) -> Self {
-        Self::free(lease, budget).led()
+    /// Three voters, of which the first leads.
+    pub fn led(lease: u8, budget: Budget) -> Self {
+        Self::free(lease, budget).led_by_the_first()
     }
 
     /// The first member leads with the votes of all, and nothing is under way.
     #[must_use]
-    pub fn led(mut self) -> Self {
-        self.go(0, Cause::Told(Order::Want));
+    pub fn led_by_the_first(mut self) -> Self {
+        self.go(0, Cause::Told(ReignCommand::Want));
         self.go(0, Cause::Assented);
         while let Some(Flight { to, from, message }) = self.initial.flying.pop_first() {
             self.go(to, Cause::Receives { from, message, again: false });
@@ -53,23 +53,23 @@ impl<P: Subject> Realm<P> {
         self
     }
 
-    fn begun(voters: usize, lease: u8, budget: Budget, disk: Option<Tenure>) -> Self {
+    fn begun(voters: usize, lease: u8, budget: Budget, disk: Option<VoterRecord>) -> Self {
         let uids = (1..=voters as u32).map(Uid::plain).collect();
-        let settings = Settings { safety: Safety::Quorum, ..Settings::default() };
+        let settings = Settings::default();
         let initial = State {
             nodes: (0..voters).map(|_| Arc::new(Node::new(disk))).collect(),
             flying: BTreeSet::new(),
             ends: BTreeSet::new(),
             left: budget,
             starts: 1,
-            crowned: BTreeSet::new(),
+            announced_leaders: BTreeSet::new(),
             ballots: BTreeSet::new(),
         };
-        let mut realm = Realm {
+        let mut model = QuorumModel {
             view: View::mesh(uids),
             settings,
             budget,
-            pre_check: PreCheck::Assumed,
+            probes: Probes::Assumed,
             refusals: false,
             lease,
             only: None,
@@ -77,14 +77,14 @@ impl<P: Subject> Realm<P> {
             subject: PhantomData,
         };
         for node in 0..voters {
-            realm.go(node, Cause::Restarts);
+            model.go(node, Cause::Restarts);
         }
-        realm
+        model
     }
 
     /// A step on the way to the first state: costs nothing.
     fn go(&mut self, node: usize, cause: Cause) {
-        self.initial = self.perform(&self.initial, Action::Step { node, cause, torn: None });
+        self.initial = self.perform(&self.initial, Action::Step { node, cause, extent: Extent::Whole });
         self.initial.left = self.budget;
     }
 }

@@ -1,12 +1,14 @@
-//! What happens to a realm.
+//! What happens to the voters of a quorum.
+
+use algorithms::Span;
+use algorithms::drive::{Driver, Effect};
 
 use super::{
-    Action, Arc, BTreeMap, Ballot, Cause, Child, Claim, Clock, Ctx, End, Fact, Flight, Ghost, Holder, Input, Msg, Node,
-    NodeId, Order, PreCheck, Realm, State, Subject, Tenure,
+    Action, Arc, Cause, Context, End, Extent, Flight, Input, LossCause, Msg, NodeId, PastClaim, Probes, QuorumModel,
+    ReignCommand, ReignTimer, State, Subject,
 };
-use crate::effects::{Effect, Effects};
 
-impl<P: Subject> Realm<P> {
+impl<P: Subject> QuorumModel<P> {
     pub(super) fn perform(&self, state: &State<P>, action: Action) -> State<P> {
         let mut next = state.clone();
         match action {
@@ -16,16 +18,19 @@ impl<P: Subject> Realm<P> {
                 }
                 next.left.stalls -= u8::from(stalled.is_some());
             }
-            Action::Crash(node) => self.crash(&mut next, node),
-            Action::Step { node, cause, torn } => {
-                let effects = self.run(&mut next, node, cause).0;
-                let kept = torn.unwrap_or(effects.len());
-                self.carry_out(&mut next, node, cause, effects.into_iter().take(kept));
-                if torn.is_some() {
-                    self.crash(&mut next, node);
-                } else if let Cause::Closes(peer) = cause {
-                    // Not before the member has done what follows.
-                    next.close(node, peer);
+            Action::Crash { node, written } => {
+                if written {
+                    Arc::make_mut(&mut next.nodes[node]).complete_write();
+                }
+                self.crash(&mut next, node);
+            }
+            Action::Step { node, cause, extent } => {
+                self.run(&mut next, node, cause);
+                self.carry_out(&mut next, node, extent);
+                match extent {
+                    Extent::Crash(_) => self.crash(&mut next, node),
+                    Extent::SlowWrite(_) => next.left.slow_writes -= 1,
+                    Extent::Whole => {}
                 }
             }
         }
@@ -34,100 +39,153 @@ impl<P: Subject> Realm<P> {
     }
 
     /// Feeds the member; its effects are not yet carried out.
-    pub(super) fn run(&self, state: &mut State<P>, node: usize, cause: Cause) -> Effects<P> {
-        let mut out = Effects(Vec::new());
+    pub(super) fn run(&self, state: &mut State<P>, node: usize, cause: Cause) {
         let ctx = self.ctx(node, state.starts);
         state.left.spend(node, cause);
-        if let Cause::Receives { from, message, again: false } = cause {
-            state.flying.remove(&Flight { to: node, from, message });
-        }
-        if let Cause::Sees(from, life) = cause {
-            state.ends.remove(&End { to: node, from, life });
-            state.flying.retain(|flight| (flight.from, flight.to) != (from, node));
-        }
-        let at = Arc::make_mut(&mut state.nodes[node]);
-        if let Cause::Restarts | Cause::RestartsBlank = cause {
-            if cause == Cause::RestartsBlank {
-                at.disk = None;
-                at.lost_disks += 1;
+        match cause {
+            Cause::Receives { from, message, again: false } => {
+                state.flying.remove(&Flight { to: node, from, message });
             }
-            at.member = Some(P::start(&ctx, at.disk, &mut out));
-            state.starts += 1;
-            return out;
+            Cause::Sees(from, holder) => {
+                state.ends.remove(&End { to: node, from, holder });
+                state.flying.retain(|flight| (flight.from, flight.to) != (from, node));
+            }
+            Cause::Restarts | Cause::RestartsBlank => {
+                state.starts += 1;
+                let at = Arc::make_mut(&mut state.nodes[node]);
+                if cause == Cause::RestartsBlank {
+                    at.disk = None;
+                    at.lost_disks += 1;
+                }
+                at.driver = Some(Driver::start(&ctx, at.disk));
+                return;
+            }
+            _ => {}
         }
-        if let Cause::Fires(clock) = cause {
-            at.fired(clock);
+        let led = state.leads(node);
+        let loss = self.loss(state, node, cause);
+        self.feed(state, node, cause, &ctx);
+        if led && !state.leads(node) {
+            Arc::make_mut(&mut state.nodes[node]).losses.push_back(loss);
         }
-        let asked = if let Cause::Fires(Clock::Retry) | Cause::Assented = cause { at.asked.take() } else { None };
-        let member = at.member.as_mut().expect("only the living take steps");
+    }
+
+    /// The cause that a loss must name if this step brings it about.
+    fn loss(&self, state: &State<P>, node: usize, cause: Cause) -> Option<LossCause> {
+        match cause {
+            Cause::Fires(ReignTimer::Lease(lease)) => {
+                let in_hand = state.nodes[node].claim.is_none_or(|claim| claim.until == lease);
+                in_hand.then_some(LossCause::LeaseEnded)
+            }
+            Cause::Closes(_) | Cause::Sees(..) => self.closing_frees().then_some(LossCause::SupportersLost),
+            Cause::Told(ReignCommand::StepDown) => Some(LossCause::SteppedDown),
+            // Told before, and its children had to stop first.
+            Cause::Told(ReignCommand::Attached(false)) => {
+                (state.left.step_downs < self.budget.step_downs).then_some(LossCause::SteppedDown)
+            }
+            Cause::Receives { message: Msg::Ready { .. }, .. } => Some(LossCause::HandedOver),
+            Cause::Receives { message: Msg::Bid { .. }, .. } => Some(LossCause::Superseded),
+            _ => None,
+        }
+    }
+
+    fn feed(&self, state: &mut State<P>, node: usize, cause: Cause, ctx: &Context<'_>) {
+        let at = Arc::make_mut(&mut state.nodes[node]);
+        let asked = if let Cause::Fires(ReignTimer::Retry) | Cause::Assented = cause { at.asked.take() } else { None };
+        match cause {
+            Cause::Written => return at.complete_write(),
+            Cause::Fires(ReignTimer::Lease(lease)) => {
+                // A claim ends with its lease, whatever the member says then.
+                at.claim = at.claim.filter(|claim| claim.until != lease);
+            }
+            Cause::Told(ReignCommand::Attached(attached)) => at.child = super::Child::told(attached),
+            Cause::Closes(peer) => at.closing.push_back(peer),
+            _ => {}
+        }
+        let driver = at.driver.as_mut().expect("only the living take steps");
         match cause {
             Cause::Receives { from, message, .. } => {
-                member.step(&ctx, Input::Message { from: self.id(from), message }, &mut out);
+                driver.step(ctx, Input::Message { from: self.id(from), message });
             }
-            Cause::Fires(clock) => member.step(&ctx, Input::Timer(clock), &mut out),
-            Cause::Told(order) => {
-                if let Order::Attached(attached) = order {
-                    at.child = if attached { Child::Waits } else { Child::None };
+            Cause::Fires(timer) => driver.fire(ctx, timer),
+            Cause::Told(command) => {
+                driver.step(ctx, Input::Command(command));
+                // Else a member that wants to lead bids for the next epoch, and the next, without end.
+                driver.step(ctx, Input::Command(ReignCommand::Yield));
+            }
+            Cause::Closes(peer) => driver.step(ctx, Input::PeerDown(self.id(peer))),
+            Cause::Sees(from, holder) => {
+                driver.step(ctx, Input::Command(ReignCommand::Closed(holder)));
+                driver.step(ctx, Input::PeerDown(self.id(from)));
+            }
+            Cause::Assented => {
+                let message = Msg::ProbeOk { request: asked.expect("a probe was sent") };
+                for peer in self.view.others(ctx.me.id) {
+                    driver.step(ctx, Input::Message { from: peer.id, message });
                 }
-                member.step(&ctx, Input::Command(order), &mut out);
-                // Else whoever wants to lead bids for the next epoch, and the next, without end.
-                member.step(&ctx, Input::Command(Order::Yield), &mut out);
             }
-            Cause::Closes(peer) => member.step(&ctx, Input::PeerDown(self.id(peer)), &mut out),
-            Cause::Sees(from, life) => {
-                member.step(&ctx, Input::Command(Order::Closed(life)), &mut out);
-                member.step(&ctx, Input::PeerDown(self.id(from)), &mut out);
-            }
-            Cause::Assented => self.assent(member, &ctx, asked.expect("somebody has asked"), &mut out),
-            Cause::Restarts | Cause::RestartsBlank => unreachable!("a start is no input"),
-        }
-        out
-    }
-
-    fn assent(&self, member: &mut P, ctx: &Ctx<'_>, k: u64, out: &mut Effects<P>) {
-        for peer in self.view.others(ctx.me.id) {
-            member.step(ctx, Input::Message { from: peer.id, message: Msg::PreOk { k } }, out);
+            Cause::Written | Cause::Restarts | Cause::RestartsBlank => unreachable!("it is no input"),
         }
     }
 
-    pub(super) fn carry_out(
-        &self,
-        state: &mut State<P>,
-        node: usize,
-        cause: Cause,
-        effects: impl IntoIterator<Item = Effect<P>>,
-    ) {
-        let running = state.nodes[node].running();
-        for effect in effects {
+    /// Carries out what the driver hands out, as far as the extent says.
+    fn carry_out(&self, state: &mut State<P>, node: usize, extent: Extent) {
+        let mut done = 0;
+        while extent.limit() != Some(done) {
+            let at = Arc::make_mut(&mut state.nodes[node]);
+            let Some(driver) = &mut at.driver else { return };
+            let Some(effect) = driver.next_effect(|timer, _| self.ticks(timer)) else { break };
+            done += 1;
             match effect {
-                Effect::Send(to, message) => self.send(state, node, cause, to, message),
-                Effect::SetTimer(clock, span) => {
-                    self.check_length(clock, span);
-                    Arc::make_mut(&mut state.nodes[node]).timers.insert(clock, self.ticks(clock));
+                Effect::Send { to, message, .. } => self.send(state, node, to, message),
+                Effect::SetTimer(timer, span) => self.check_length(timer, span),
+                Effect::CancelTimer(_) => {}
+                Effect::Persist(record) => {
+                    at.in_flight = Some(record);
+                    if extent != Extent::SlowWrite(done) {
+                        at.complete_write();
+                    }
                 }
-                Effect::CancelTimer(clock) => {
-                    Arc::make_mut(&mut state.nodes[node]).timers.remove(&clock);
+                Effect::Store(record) => at.write(record),
+                Effect::Announce(event) => {
+                    let left = driver.deadline_of(&event).flatten().unwrap_or(0);
+                    let holder = driver.machine().reign().holder();
+                    at.announced(&event, left, holder);
+                    if let super::ReignEvent::Leading { epoch, .. } = event {
+                        state.announced_leaders.insert((epoch, holder));
+                    }
                 }
-                Effect::Persist(record) | Effect::Store(record) => {
-                    Arc::make_mut(&mut state.nodes[node]).write(record);
-                }
-                Effect::Announce(fact) => Self::heard(state, node, fact, running),
             }
+        }
+        Self::carried_out(state, node);
+    }
+
+    /// A member closes its end of a connection when all that follows from that has been carried out.
+    fn carried_out(state: &mut State<P>, node: usize) {
+        let at = Arc::make_mut(&mut state.nodes[node]);
+        if at.driver.as_ref().is_some_and(Driver::owes_effects) {
+            return;
+        }
+        at.wrong_cause |= at.owes_handover;
+        for peer in std::mem::take(&mut at.closing) {
+            state.close(node, peer);
         }
     }
 
-    fn send(&self, state: &mut State<P>, node: usize, cause: Cause, to: NodeId, message: Msg) {
+    fn send(&self, state: &mut State<P>, node: usize, to: NodeId, message: Msg) {
         let at = Arc::make_mut(&mut state.nodes[node]);
         let disk = at.lost_disks;
-        match (message, cause) {
-            (Msg::PreAsk { k, .. }, _) if self.pre_check == PreCheck::Assumed => at.asked = Some(k),
-            (Msg::Bid { epoch, holder, after, .. }, _) => {
+        match message {
+            Msg::Probe { request, .. } if self.probes == Probes::Assumed => at.asked = Some(request),
+            Msg::Bid { epoch, holder, after, .. } => {
                 at.succeeds = after.map(|_| epoch);
-                state.ballots.insert(Ballot { epoch, voter: node, disk, holder });
+                state.ballots.insert(super::Ballot { epoch, voter: node, disk, holder });
             }
-            (Msg::Ack { epoch, .. }, Cause::Receives { message: Msg::Bid { holder, .. }, .. }) => {
-                state.ballots.insert(Ballot { epoch, voter: node, disk, holder });
+            Msg::Ack { epoch, incarnation, .. } => {
+                let holder = super::Holder { id: to, incarnation };
+                state.ballots.insert(super::Ballot { epoch, voter: node, disk, holder });
             }
+            Msg::Handover(_) => at.owes_handover = false,
             _ => {}
         }
         let arrives = |&to: &usize| self.carries(message) && (!self.closing_frees() || state.is_open(node, to));
@@ -136,45 +194,11 @@ impl<P: Subject> Realm<P> {
         }
     }
 
-    /// `running`: the claim before this step.
-    fn heard(state: &mut State<P>, node: usize, fact: Fact, running: Option<(Claim, u8)>) {
-        let at = Arc::make_mut(&mut state.nodes[node]);
-        match fact {
-            Fact::Leading { epoch, until, bare } => {
-                let handed_over = at.succeeds == Some(epoch);
-                at.claim = Some(Claim { epoch, until, extended: false, handed_over });
-                at.child.starts(bare);
-                state.crowned.insert((epoch, Self::holder(state, node)));
-            }
-            Fact::Extended { until, bare } => {
-                at.claim = at.claim.map(|claim| Claim { until, extended: true, ..claim });
-                at.child.starts(bare);
-            }
-            Fact::Lost => {
-                // The word that it leads no more does not reach its child before its lease ends.
-                if let Some((_, left)) = running.filter(|_| at.child == Child::Acts) {
-                    let holder = Self::holder(state, node);
-                    Arc::make_mut(&mut state.nodes[node]).past.insert(holder, Ghost { left, acts: true });
-                }
-                let at = Arc::make_mut(&mut state.nodes[node]);
-                at.claim = None;
-                at.child = Child::None;
-            }
-            Fact::Granted { .. } | Fact::PromiseEnded { .. } | Fact::StopChildren => {}
-        }
-    }
-
-    /// The life of a member that runs.
-    pub(super) fn holder(state: &State<P>, node: usize) -> Holder {
-        let member = state.nodes[node].member.as_ref().expect("it lives");
-        member.reign().holder()
-    }
-
     /// What the leader told others may be acted on until its lease ends, whatever becomes of its process; unless only
     /// its process acts on it.
     fn crash(&self, state: &mut State<P>, node: usize) {
         state.left.crashes = state.left.crashes.saturating_sub(1);
-        let holder = Self::holder(state, node);
+        let holder = state.holder(node);
         if self.closing_frees() {
             for peer in 0..state.nodes.len() {
                 state.close(node, peer);
@@ -183,42 +207,42 @@ impl<P: Subject> Realm<P> {
             state.ends.retain(|end| end.to != node);
         }
         let at = Arc::make_mut(&mut state.nodes[node]);
-        let acts = !self.closing_frees() || at.child == Child::Acts;
-        if let Some((_, left)) = at.running() {
-            at.past.insert(holder, Ghost { left, acts });
+        let acts = !self.closing_frees() || at.child == super::Child::Acts;
+        if let Some(claim) = at.running() {
+            at.past.insert(holder, PastClaim { left: claim.left, acts });
         }
-        at.member = None;
-        at.timers = BTreeMap::new();
-        at.asked = None;
-        at.claim = None;
-        at.child = Child::None;
-        at.succeeds = None;
+        at.ends();
     }
 
-    fn ticks(&self, clock: Clock) -> Option<u8> {
-        match clock {
-            Clock::Lease(_) => Some(self.lease),
-            Clock::Promise | Clock::Settle => Some(self.lease + 1),
-            Clock::Renew | Clock::Retry => None,
+    pub(super) fn ticks(&self, timer: ReignTimer) -> Option<u8> {
+        match timer {
+            ReignTimer::Lease(_) => Some(self.lease),
+            ReignTimer::Promise | ReignTimer::Settle => Some(self.lease + 1),
+            ReignTimer::Renew | ReignTimer::Retry => None,
         }
     }
 
     /// The model counts ticks: the real lengths must be ordered as they are.
-    fn check_length(&self, clock: Clock, span: algorithms::Span) {
+    fn check_length(&self, timer: ReignTimer, span: Span) {
         let timing = &self.settings.timing;
-        match clock {
-            Clock::Promise => assert_eq!(span.min, timing.lease),
-            Clock::Settle => assert!(span.min >= timing.lease),
-            Clock::Lease(_) => assert!(span.max <= timing.reign() && timing.reign() < timing.lease),
-            Clock::Renew | Clock::Retry => {}
+        match timer {
+            ReignTimer::Promise => assert_eq!(span.min, timing.lease),
+            ReignTimer::Settle => assert!(span.min >= timing.lease),
+            ReignTimer::Lease(_) => assert!(span.max <= timing.reign() && timing.reign() < timing.lease),
+            ReignTimer::Renew | ReignTimer::Retry => {}
         }
     }
 }
 
 impl<P: Subject> State<P> {
+    /// Does its machine lead? Its announcements may be behind.
+    fn leads(&self, node: usize) -> bool {
+        self.nodes[node].driver.as_ref().is_some_and(|driver| driver.machine().reign().leads().is_some())
+    }
+
     /// May anything go between the two? A dead member has no connections.
     pub(super) fn is_open(&self, one: usize, other: usize) -> bool {
-        let lives = |at: usize| self.nodes[at].member.is_some();
+        let lives = |at: usize| self.nodes[at].driver.is_some();
         let ended = |end: &End| (end.to, end.from) == (one, other) || (end.from, end.to) == (one, other);
         one != other && lives(one) && lives(other) && !self.ends.iter().any(ended)
     }
@@ -226,66 +250,20 @@ impl<P: Subject> State<P> {
     /// What was sent to the end that closes is lost; the other end will see it.
     fn close(&mut self, node: usize, peer: usize) {
         if self.is_open(node, peer) {
-            let life = Realm::holder(self, node);
-            self.ends.insert(End { to: peer, from: node, life });
+            let holder = self.holder(node);
+            self.ends.insert(End { to: peer, from: node, holder });
         }
         self.flying.retain(|flight| (flight.from, flight.to) != (peer, node));
     }
 
+    /// Timers that the budget lets fire no more are gone.
     fn forget_idle_timers(&mut self) {
         let left = self.left;
         for node in &mut self.nodes {
-            if node.timers.keys().any(|&clock| !left.affords(clock)) {
-                Arc::make_mut(node).timers.retain(|&clock, _| left.affords(clock));
+            if node.timers().any(|(timer, _)| !left.affords(timer)) {
+                let driver = Arc::make_mut(node).driver.as_mut().expect("it has timers");
+                driver.timers_mut().retain(|timer| left.affords(timer));
             }
         }
-    }
-}
-
-impl Child {
-    /// `ctl lead` is told that it may begin when a lease was won with the voters' knowledge of it.
-    fn starts(&mut self, bare: bool) {
-        if *self == Child::Waits && !bare {
-            *self = Child::Acts;
-        }
-    }
-}
-
-impl<P: Subject> Node<P> {
-    pub(super) fn new(disk: Option<Tenure>) -> Self {
-        Node {
-            member: None,
-            disk,
-            lost_disks: 0,
-            timers: BTreeMap::new(),
-            asked: None,
-            claim: None,
-            child: Child::None,
-            past: BTreeMap::new(),
-            succeeds: None,
-            went_back: false,
-        }
-    }
-
-    fn tick(&mut self) {
-        for left in self.timers.values_mut().flatten() {
-            *left -= 1;
-        }
-        self.past.retain(|_, ghost| {
-            ghost.left -= 1;
-            ghost.left > 0
-        });
-    }
-
-    /// A claim ends with its lease, whatever the member says then.
-    fn fired(&mut self, clock: Clock) {
-        self.timers.remove(&clock);
-        self.claim = self.claim.filter(|claim| Clock::Lease(claim.until) != clock);
-    }
-
-    fn write(&mut self, record: Tenure) {
-        let epoch = |disk: Option<Tenure>| disk.and_then(|record| record.vote).map(|vote| vote.epoch);
-        self.went_back |= epoch(Some(record)) < epoch(self.disk);
-        self.disk = Some(record);
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use algorithms::{Campaign, Ctx, Election, Input, Kind, Message, NodeId, Outbox, Outcome, Protocol, Side, Span, Uid};
+use algorithms::{
+    Campaign, Ctx, Election, Input, Kind, Message, NodeId, Outbox, Outcome, Protocol, Settings, Side, Span, Uid,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -29,6 +31,7 @@ macro_rules! ring_election {
             type Command = Campaign;
             type Event = Outcome;
             type Durable = ();
+            type Settings = Settings;
 
             fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
                 $fresh
@@ -170,7 +173,7 @@ impl SecondMessageWrong {
     }
 }
 
-/// Bully: whoever announces itself last is believed.
+/// Bully: the member that announced itself last is believed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct NoLatchMesh {
     waiting: Option<Wait>,
@@ -206,6 +209,7 @@ impl Protocol for NoLatchMesh {
     type Command = Campaign;
     type Event = Outcome;
     type Durable = ();
+    type Settings = Settings;
 
     fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
         NoLatchMesh { waiting: None, leader: None }
@@ -264,10 +268,10 @@ impl NoLatchMesh {
     fn wait(&mut self, what: Wait, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         self.rest(out);
         self.waiting = Some(what);
-        let timing = &ctx.settings.timing;
+        let settings = ctx.settings;
         let after = match what {
-            Wait::Answer => timing.answer_timeout,
-            Wait::Coordinator => timing.coordinator_timeout,
+            Wait::Answer => settings.answer_timeout,
+            Wait::Coordinator => settings.coordinator_timeout,
         };
         out.set_timer(what, Span::exactly(after));
     }

@@ -1,19 +1,23 @@
 //! The checkers are checked: planted bugs, each of which must be found.
 
 mod elections;
-mod forgetful;
-mod reigns;
-mod usurpers;
+mod member_bugs;
+mod member_cases;
+mod reign_bugs;
+mod reign_cases;
+mod term_election;
+mod wrapper;
+mod write_bugs;
 
-use algorithms::catalog::{self, Row, Visitor};
-use algorithms::{Election, Rounds, Topology, Wins};
+use algorithms::catalog::{self, Row};
+use algorithms::{Election, Topology, Wins};
 use elections::{NoLatchMesh, NoLatchRing, OwnIdLast, SecondMessageWrong};
-use forgetful::Forgetful;
-use model::bare::properties::{AGREEMENT, BEST_WINS, FINAL, ONCE};
+use member_bugs::DropsRecord;
+use model::bare::properties::{AGREEMENT, BEST_WINS, FINAL, ONCE, ONE_PER_TERM};
 use model::bare::{Bare, Timers};
 use model::check::{Limits, Report, examine};
-use model::members::properties::EPOCHS_GROW;
-use model::members::{Budget, Members};
+use term_election::TermElection;
+use wrapper::Planted;
 
 const LIMITS: Limits = Limits { search: 300_000, walks: 0, depth: 0 };
 
@@ -49,24 +53,16 @@ fn without_a_latch_a_late_coordinator_stays_for_ever() {
     examine("mesh without a latch", &model, LIMITS).breaks(FINAL);
 }
 
-struct Amnesia;
-
-impl Visitor for Amnesia {
-    type Output = Report;
-
-    fn election<E: Election>(self, row: &'static Row) -> Report {
-        let budget = Budget { crashes: 1, restarts: 1, ..Budget::default() };
-        let model = Members::<Forgetful<E>>::settled(row, 2, budget);
-        examine(format!("members of {} that write nothing down", row.name), &model, LIMITS)
-    }
-
-    fn rounds<R: Rounds>(self, _: &'static Row) -> Report {
-        unreachable!("the default algorithm is no synchronous one")
-    }
+fn with_restart<E: Election>() -> Bare<E> {
+    let mut model = Bare::<E>::new(row(Topology::Mesh), 3, Wins::Highest);
+    (model.crashes, model.restarts, model.max_starts) = (1, 1, 2);
+    model
 }
 
 #[test]
-fn a_member_that_writes_nothing_down_goes_back() {
-    let default = catalog::row(catalog::DEFAULT).expect("the default is in the catalog");
-    catalog::dispatch(default, Amnesia).breaks(EPOCHS_GROW);
+fn a_record_of_an_election_survives_a_restart() {
+    let limits = Limits { search: 3_000_000, ..LIMITS };
+    examine("one vote per term", &with_restart::<TermElection>(), limits).holds().is_complete();
+    let forgets = with_restart::<Planted<TermElection, DropsRecord>>();
+    examine("one vote per term, forgotten at a restart", &forgets, LIMITS).breaks(ONE_PER_TERM);
 }

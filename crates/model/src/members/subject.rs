@@ -1,0 +1,112 @@
+//! What the model must know of a member besides its being a machine.
+
+use algorithms::{Election, Life, NodeId, Protocol, View};
+use member::reign::{Msg, ReignTimer};
+use member::{Authority, Classic, Command, Envelope, Event, Member, NodeSet, Quorum, Settings, Standing, Timer};
+
+/// A [`Member`]; a planted bug wraps one and passes it on.
+pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Settings = Settings> {
+    /// May a member claim to lead only until its lease ends?
+    const LEASES: bool;
+
+    fn links(&self, view: &View) -> NodeSet;
+    /// What the machine says of itself; what it announced may be behind.
+    fn standing(&self) -> Standing;
+    /// Does it follow this leader with nothing left to be agreed on?
+    fn is_steady(&self, leader: NodeId) -> bool;
+    fn class(timer: Self::Timer) -> Class;
+    /// Is this the word of a leader that it has let go for the receiver?
+    fn is_handover(message: &Self::Message) -> bool;
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    Beat,
+    /// The detector's timer of this peer.
+    Silence(NodeId),
+    /// Goes on for ever: it is looked at while the members disagree, or have something left to agree on.
+    Upkeep,
+    /// As upkeep; but others rely on its length, so that it never fires early.
+    Promise,
+    /// Others rely on its length: it never fires early.
+    Settle,
+    Other,
+}
+
+/// An authority that the model knows.
+pub trait Referee: Authority {
+    const LEASES: bool;
+
+    fn is_steady(&self, leader: NodeId) -> bool;
+    fn class(timer: Self::Timer) -> Class;
+    fn is_handover(message: &Self::Message) -> bool;
+}
+
+impl Referee for Classic {
+    const LEASES: bool = false;
+
+    fn is_steady(&self, _: NodeId) -> bool {
+        true
+    }
+
+    fn class(timer: Self::Timer) -> Class {
+        match timer {}
+    }
+
+    fn is_handover(message: &Self::Message) -> bool {
+        match *message {}
+    }
+}
+
+impl Referee for Quorum {
+    const LEASES: bool = true;
+
+    fn is_steady(&self, leader: NodeId) -> bool {
+        let reign = self.reign();
+        let promised = reign.granted().1.is_some_and(|holder| holder.id == leader && reign.binds(holder));
+        reign.is_settled() && promised
+    }
+
+    fn class(timer: ReignTimer) -> Class {
+        match timer {
+            ReignTimer::Lease(_) | ReignTimer::Renew => Class::Upkeep,
+            ReignTimer::Promise => Class::Promise,
+            ReignTimer::Settle => Class::Settle,
+            ReignTimer::Retry => Class::Other,
+        }
+    }
+
+    fn is_handover(message: &Msg) -> bool {
+        matches!(message, Msg::Handover(_))
+    }
+}
+
+impl<E: Election, A: Referee> Subject for Member<E, A> {
+    const LEASES: bool = A::LEASES;
+
+    fn links(&self, view: &View) -> NodeSet {
+        Member::links(self, view)
+    }
+
+    fn standing(&self) -> Standing {
+        Member::standing(self)
+    }
+
+    fn is_steady(&self, leader: NodeId) -> bool {
+        self.authority().is_steady(leader)
+    }
+
+    fn class(timer: Timer<E::Timer, A::Timer>) -> Class {
+        match timer {
+            Timer::Authority(timer) => A::class(timer),
+            Timer::Beat => Class::Beat,
+            Timer::Silence(peer) => Class::Silence(peer),
+            Timer::Algorithm(_) if E::LIFE == Life::Continuous => Class::Upkeep,
+            _ => Class::Other,
+        }
+    }
+
+    fn is_handover(message: &Self::Message) -> bool {
+        matches!(message, Envelope::Authority(message) if A::is_handover(message))
+    }
+}
