@@ -62,9 +62,10 @@ impl Referee for Quorum {
     const LEASES: bool = true;
 
     fn is_steady(&self, leader: NodeId) -> bool {
-        let reign = self.reign();
-        let promised = reign.granted().1.is_some_and(|holder| holder.id == leader && reign.binds(holder));
-        reign.is_settled() && promised
+        self.reign().is_some_and(|reign| {
+            let promised = reign.granted().1.is_some_and(|holder| holder.id == leader && reign.binds(holder));
+            reign.is_settled() && promised
+        })
     }
 
     fn class(timer: ReignTimer) -> Class {
