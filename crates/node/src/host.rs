@@ -89,7 +89,7 @@ struct Host<E: Election, A: Authority> {
     buffer: BytesMut,
 }
 
-fn context<'a>(setup: &'a Setup, dice: u64) -> Context<'a> {
+fn context(setup: &Setup, dice: u64) -> Context<'_> {
     Ctx { me: setup.me, view: &setup.view, settings: &setup.settings, dice }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BinaryHeap, VecDeque};
 use std::hash::{Hash, Hasher};
 
-use algorithms::drive::Effect;
+use algorithms::drive::{Driver, Effect};
 use algorithms::{Ctx, Input, NodeId, View};
 use member::reign::Holder;
 use member::{Command, Event, NodeSet, Role, Settings};
@@ -262,7 +262,7 @@ impl<'a, S: Subject> World<'a, S> {
     /// The world looks at a process when its next timer is due, at the latest.
     fn plan_wake(&mut self, node: usize) {
         let process = &mut self.processes[node];
-        let Some(due) = process.driver.as_ref().and_then(|driver| driver.next_due()) else { return };
+        let Some(due) = process.driver.as_ref().and_then(Driver::next_due) else { return };
         if process.wakes_at.is_none_or(|at| due < at) {
             process.wakes_at = Some(due);
             let start = process.start;

@@ -12,9 +12,9 @@ pub(crate) struct OutsideLease {
     lease: Option<LeaseTimer>,
     asked: Option<(LeaseTimer, u64)>,
     has_child: bool,
-    /// The store: the last epoch granted, and the holder whose lease runs; after a restart it may be any holder.
+    /// The store: the last epoch granted, and the holder whose lease runs; after a restart it may be any.
     granted: Epoch,
-    taken: Option<Option<(NodeId, u64)>>,
+    taken: Option<(NodeId, u64)>,
 }
 
 /// The store is asked and grants, naming incarnation and request; a leader is asked to leave.
@@ -51,7 +51,7 @@ impl Protocol for OutsideLease {
     fn start(ctx: &Context<'_>, stored: Option<Self::Durable>, out: &mut impl Outbox<Self>) -> Self {
         let (stored, granted) = stored.unwrap_or_default();
         let belief = Belief::start(ctx, stored.incarnation.next(ctx.dice), stored);
-        let (lease, asked, taken, has_child) = (None, None, Some(None), false);
+        let (lease, asked, taken, has_child) = (None, None, Some((NodeId(0), 0)), false);
         let authority = OutsideLease { belief, lease, asked, has_child, granted, taken };
         out.persist(authority.record());
         out.set_timer(Timer::Taken, Span::exactly(ctx.settings.timing.lease));
@@ -64,7 +64,6 @@ impl Protocol for OutsideLease {
             Input::Message { message: Msg::Granted(epoch, run, request), .. } if run == self.incarnation().counter => {
                 self.granted(ctx, Claim { epoch, uid: ctx.me }, request, out);
             }
-            Input::Message { message: Msg::PleaseLeave, .. } => self.leave(out),
             Input::Timer(Timer::Taken) => self.taken = None,
             Input::Timer(Timer::Lease(lease)) if self.lease == Some(lease) => self.lose(Cause::LeaseEnded, out),
             Input::Timer(Timer::Ask) if self.asked.is_some() || self.lease.is_some() => self.ask(ctx, out),
@@ -81,7 +80,9 @@ impl Protocol for OutsideLease {
             Input::Command(Command::TakeOver) => {
                 self.leader().into_iter().for_each(|claim| out.send(claim.uid.id, Msg::PleaseLeave));
             }
-            Input::Command(Command::StepDown { .. } | Command::Transfer(_)) => self.leave(out),
+            Input::Message { message: Msg::PleaseLeave, .. } | Input::Command(Command::StepDown { .. }) => {
+                self.leave(out);
+            }
             Input::Command(Command::Attached(attached)) => self.has_child = attached,
             _ => {}
         }
@@ -104,8 +105,8 @@ impl Authority for OutsideLease {
 
 impl OutsideLease {
     fn asked(&mut self, ctx: &Context<'_>, holder: (NodeId, u64), request: u64, out: &mut impl Outbox<Self>) {
-        let free = self.taken.is_none_or(|taken| taken == Some(holder));
-        if free && self.taken.replace(Some(holder)).is_none() {
+        let free = self.taken.is_none_or(|taken| taken == holder);
+        if free && self.taken.replace(holder).is_none() {
             self.granted = self.granted.next();
             out.persist(self.record());
         }

@@ -79,7 +79,7 @@ impl<const FORGETFUL: bool, const ORACLE: bool> Protocol for Voting<FORGETFUL, O
             Input::Timer(()) => {
                 out.set_timer((), Span::jittered(4 * ctx.settings.answer_timeout));
                 if self.leader == Some(ctx.me.id) {
-                    self.tell_all(ctx, Msg::Lead(self.ballot.term), out);
+                    Self::tell_all(ctx, Msg::Lead(self.ballot.term), out);
                 } else if self.leader.is_none() {
                     self.campaign(ctx, out);
                 }
@@ -96,7 +96,7 @@ impl<const FORGETFUL: bool, const ORACLE: bool> Voting<FORGETFUL, ORACLE> {
     fn campaign(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         self.enter(ctx, self.ballot.term + 1, Some(ctx.me.id), out);
         self.votes.insert(ctx.me.id);
-        self.tell_all(ctx, Msg::Ask(self.ballot.term), out);
+        Self::tell_all(ctx, Msg::Ask(self.ballot.term), out);
         self.count(ctx, out);
     }
 
@@ -141,11 +141,11 @@ impl<const FORGETFUL: bool, const ORACLE: bool> Voting<FORGETFUL, ORACLE> {
         if self.leader.is_none() && 2 * self.votes.len() > if ORACLE { self.up.len() } else { ctx.view.len() } {
             self.leader = Some(ctx.me.id);
             out.announce(Outcome::Won);
-            self.tell_all(ctx, Msg::Lead(self.ballot.term), out);
+            Self::tell_all(ctx, Msg::Lead(self.ballot.term), out);
         }
     }
 
-    fn tell_all(&self, ctx: &Ctx<'_>, message: Msg, out: &mut impl Outbox<Self>) {
+    fn tell_all(ctx: &Ctx<'_>, message: Msg, out: &mut impl Outbox<Self>) {
         for peer in ctx.view.others(ctx.me.id) {
             out.send(peer.id, message);
         }
