@@ -35,7 +35,7 @@ fn seeds(default: u64) -> u64 {
 fn every_row_keeps_its_promises_under_classic_safety() {
     let options = FaultOptions::default();
     for row in catalog::ROWS {
-        keeps_its_promises(row, &options, seeds(300));
+        keeps_its_promises(row, &options, seeds(200));
     }
 }
 
@@ -43,7 +43,7 @@ fn every_row_keeps_its_promises_under_classic_safety() {
 fn every_row_keeps_its_promises_under_quorum_safety() {
     let options = FaultOptions { safety: Safety::Quorum, ..FaultOptions::default() };
     for row in catalog::ROWS {
-        keeps_its_promises(row, &options, seeds(1000));
+        keeps_its_promises(row, &options, seeds(600));
     }
 }
 
@@ -51,7 +51,7 @@ fn every_row_keeps_its_promises_under_quorum_safety() {
 fn a_quorum_that_leaves_a_healthy_leader_alone_keeps_its_promises_too() {
     let options = FaultOptions { safety: Safety::Quorum, preempt: false, ..FaultOptions::default() };
     for row in catalog::ROWS.iter().filter(|row| row.can_wait) {
-        keeps_its_promises(row, &options, seeds(100));
+        keeps_its_promises(row, &options, seeds(60));
     }
 }
 

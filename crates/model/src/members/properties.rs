@@ -10,7 +10,7 @@ pub const ONE_LEADER: &str = "E1: one leader per attempt while nothing fails";
 pub const ONE_AT_A_TIME: &str = "E3: no two members lead with a lease that runs";
 pub const WITHIN_LEASE: &str = "E10: no leader claims past its lease";
 pub const FITTING_CAUSE: &str = "a loss of leadership names its cause";
-pub const CHILDREN_FIRST: &str = "children stop before leadership is given away";
+pub const CHILDREN_FIRST: &str = "E13: children stop before leadership is given away";
 pub const AGREEMENT: &str = "E8: at rest all living members report one leader that lives, in one epoch";
 pub const BEST_LEADS: &str = "E11: at rest the best living member leads";
 

@@ -123,7 +123,10 @@ pub const INVARIANTS: &[InvariantInfo] = &[
     InvariantInfo {
         name: "E13",
         sentence: "Leadership is given away only when no child process acts on it any more, or the children were given up.",
-        checkers: &["crates/sim/src/faults/invariants/children_stop_first.rs", "crates/model/src/reign/properties.rs"],
+        checkers: &[
+            "crates/sim/src/faults/invariants/children_stop_first.rs",
+            "crates/model/src/members/properties.rs",
+        ],
     },
     InvariantInfo {
         name: "assertion 1",
