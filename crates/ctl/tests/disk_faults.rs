@@ -151,9 +151,7 @@ async fn a_kill_at_any_step_of_a_write_leaves_the_old_record_or_the_new_one() {
                 if directory { "directory" } else { "file" }
             );
             let before = record(&data).unwrap().quorum();
-            // The ledger is opened first, and syncs the directory once.
-            let nth = write + u64::from(directory);
-            let fault = format!("{call}:signal=SIGKILL:when={nth}");
+            let fault = format!("{call}:signal=SIGKILL:when={write}");
             let output = run_to_its_end(&mut live, victim, directory, &[fault]).await;
             assert_eq!(output.status.signal(), Some(9), "{what}: {:?} {}", output.status, stderr(&output));
             let after = record(&data).unwrap_or_else(|| panic!("{what}: the record is gone")).quorum();

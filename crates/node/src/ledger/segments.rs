@@ -57,7 +57,10 @@ impl Segments {
             file.set_len(scan.whole)?;
         }
         file.sync_data()?;
-        File::open(dir)?.sync_all()?;
+        if bytes.is_empty() {
+            // A new name in the directory.
+            File::open(dir)?.sync_all()?;
+        }
         let cut = (bytes.len() as u64).saturating_sub(length);
         let last = older.entries.iter().chain(&scan.entries).map(|entry| entry.sequence).max().unwrap_or(0);
         let alive_path = dir.join("ledger.alive");
