@@ -23,7 +23,7 @@ pub use timers::Timers;
 use crate::protocol::{Ctx, Input, Protocol, Span};
 
 /// A machine with its timers and the effects that it still owes. `W` is a moment: what a clock shows for a daemon or a
-/// simulator, what is left of a countdown for a model.
+/// simulator, the rest of a countdown for a model.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Driver<P: Protocol, W> {
     machine: P,
@@ -95,7 +95,7 @@ impl<P: Protocol, W: Copy> Driver<P, W> {
         &self.timers
     }
 
-    /// For models, whose time passes by shortening what is left of every timer.
+    /// For models: time passes there by shortening every timer.
     pub fn timers_mut(&mut self) -> &mut Timers<P::Timer, W> {
         &mut self.timers
     }

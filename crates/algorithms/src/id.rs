@@ -99,7 +99,7 @@ impl Token {
     /// The largest `n`.
     pub const COUNT_MAX: u32 = (1 << Self::COUNT_BITS) - 1;
 
-    /// The token of whoever leads in this epoch.
+    /// The token of the leader of this epoch.
     pub const fn leader(epoch: Epoch) -> Self {
         Token::new(epoch, 0)
     }

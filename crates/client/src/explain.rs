@@ -197,7 +197,7 @@ fn abstains(evidence: &Evidence<'_>, status: &MemberStatus, agreed: bool) -> Opt
     })
 }
 
-/// What a cause means for whoever reads it; `None` for a word this version does not know.
+/// What a cause means, in words; `None` for a word this version does not know.
 pub fn cause_in_words(cause: &str) -> Option<&'static str> {
     Some(match cause {
         "started" => "it has just started",

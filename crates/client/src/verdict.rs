@@ -32,7 +32,7 @@ impl From<&MemberEvent> for View {
 /// Whose answers there must be for a leader to be possible at all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Electorate {
-    /// Under classic safety whoever is alone leads.
+    /// Under classic safety a member that is alone leads.
     Anybody,
     /// A majority of these. Learners are not among them.
     Voters(Vec<u32>),
