@@ -113,6 +113,10 @@ impl Classic {
                 }
             }
             AuthorityCommand::Saw(attempt) => self.see(ctx, attempt, out),
+            // The sitting leader has moved past this attempt meanwhile, without an election: it leads, and a better member
+            // takes over later.
+            AuthorityCommand::Won { attempt: Some(attempt), .. }
+                if !self.belief.leads(ctx) && self.decides(attempt) => {}
             AuthorityCommand::Won { attempt, term } => {
                 self.win(ctx, attempt, term, Cause::Elected, out);
                 out.announce(AuthorityEvent::TellAll);

@@ -280,3 +280,14 @@ fn a_leader_with_a_term_moves_past_nobody() {
     assert_eq!(follows(&wanted), None);
     assert_eq!(one.machine.news(&one.ctx()).next_attempt_min, Attempt(0), "attempts mean nothing");
 }
+
+#[test]
+fn a_winner_of_an_attempt_that_the_sitting_leader_has_moved_past_does_not_claim_it_too() {
+    let mut one = follower();
+    hear(&mut one, Some(claim(3, 5)), Reach::Connected);
+    let won = Told::Won { attempt: Some(Attempt(3)), term: None };
+    assert_eq!(one.tell(won).announced(), []);
+    assert_eq!(one.machine.leader(), Some(claim(3, 5)));
+    let won = Told::Won { attempt: Some(Attempt(6)), term: None };
+    assert_eq!(follows(&one.tell(won)), Some((Some(claim(1, 6)), Cause::Elected)), "a later attempt is won");
+}
