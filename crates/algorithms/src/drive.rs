@@ -11,14 +11,13 @@
 //!   old setting, not even while the new setting waits behind a barrier.
 
 mod counts;
-mod dice;
 mod effects;
 mod timers;
 
 pub use counts::Counts;
-pub use dice::Dice;
 pub use effects::{Effect, Effects};
 pub use timers::Timers;
+pub use types::Dice;
 
 use crate::protocol::{Ctx, Input, Protocol, Span};
 

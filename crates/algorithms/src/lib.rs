@@ -30,16 +30,15 @@
 pub mod catalog;
 pub mod drive;
 pub mod election;
-mod id;
 mod protocol;
 mod settings;
 pub mod theory;
 mod view;
 
-pub use id::{Epoch, NodeId, Token, Uid, Wins};
 pub use protocol::{
     Campaign, Ctx, Data, Election, Input, Kind, Life, Message, Next, Outbox, Outcome, Protocol, Rounds, Span,
     StateVector, Status,
 };
 pub use settings::{Ranks, Settings};
-pub use view::{Edge, Link, Side, Topology, View};
+pub use types::{Epoch, NodeId, Token, Topology, Uid, Wins};
+pub use view::{Edge, Link, Side, View};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Epoch, NodeId, Uid, Wins};
+use types::{Epoch, NodeId, Uid, Wins};
 use crate::settings::{Ranks, Settings};
 use crate::view::{Link, View};
 

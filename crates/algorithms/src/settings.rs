@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::id::Wins;
+use types::Wins;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {

@@ -9,25 +9,7 @@ use std::hash::Hash;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{NodeId, Uid, Wins};
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Topology {
-    Ring,
-    Mesh,
-    Graph,
-}
-
-impl Topology {
-    pub fn name(self) -> &'static str {
-        match self {
-            Topology::Ring => "ring",
-            Topology::Mesh => "mesh",
-            Topology::Graph => "graph",
-        }
-    }
-}
+use types::{NodeId, Topology, Uid, Wins};
 
 /// The participants of one election. Positions (`usize`) index [`View::members`]; on a ring they go clockwise,
 /// which is the sending direction of unidirectional algorithms.

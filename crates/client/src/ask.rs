@@ -22,7 +22,7 @@ pub struct Answer<T = MemberStatus> {
 /// Asks every endpoint for its status, in parallel; the answers stand in the order of the endpoints. Returns as soon
 /// as all have answered or failed, and when `member_timeout` has passed at the latest.
 pub async fn ask_all(endpoints: &[Endpoint], settings: &ClientSettings, member_timeout: Duration) -> Vec<Answer> {
-    ask(endpoints, settings, member_timeout, |mut client| async move { client.status().await }).await
+    ask(endpoints, settings, member_timeout, |client| async move { client.status().await }).await
 }
 
 /// Asks every endpoint for its status and its whole ledger, in the same way.
@@ -31,7 +31,7 @@ pub async fn ask_ledgers(
     settings: &ClientSettings,
     member_timeout: Duration,
 ) -> Vec<Answer<(MemberStatus, LedgerPage)>> {
-    let both = |mut client: Client| async move { Ok((client.status().await?, client.history().await?)) };
+    let both = |client: Client| async move { Ok((client.status().await?, client.history().await?)) };
     ask(endpoints, settings, member_timeout, both).await
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use thiserror::Error;
+use types::{Safety, Topology};
 
 use crate::endpoint::Endpoint;
 
@@ -13,15 +14,15 @@ use crate::endpoint::Endpoint;
 pub const DEFAULT_CONFIG: &str = ".conclave/cluster.toml";
 
 /// What members do under a config without a `safety`.
-const DEFAULT_SAFETY: &str = "quorum";
+const DEFAULT_SAFETY: Safety = Safety::Quorum;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClusterFile {
     pub name: String,
-    pub topology: Option<String>,
+    pub topology: Option<Topology>,
     pub algorithm: Option<String>,
     /// What the file says, or what it means where it says nothing.
-    pub safety: String,
+    pub safety: Safety,
     /// Resolved against the file's own directory.
     pub secret_file: Option<PathBuf>,
     pub peers: Vec<Endpoint>,
@@ -63,9 +64,9 @@ impl ClusterFile {
         Ok(ClusterFile {
             voters: voters.collect(),
             name: cluster.name,
-            topology: cluster.topology,
+            topology: cluster.topology.and_then(|name| name.parse().ok()),
             algorithm: cluster.algorithm,
-            safety: cluster.safety.unwrap_or_else(|| DEFAULT_SAFETY.to_owned()),
+            safety: cluster.safety.and_then(|name| name.parse().ok()).unwrap_or(DEFAULT_SAFETY),
             secret_file: cluster.secret_file.map(|file| directory.join(file)),
             peers: document.peers.into_iter().map(|peer| Endpoint::member(peer.id, peer.address)).collect(),
         })
@@ -121,9 +122,9 @@ mod tests {
     fn known_keys_are_read_and_others_ignored() {
         let file = ClusterFile::parse(FILE, Path::new("some/where/cluster.toml")).unwrap();
         assert_eq!(file.name, "demo");
-        assert_eq!(file.topology.as_deref(), Some("mesh"));
+        assert_eq!(file.topology, Some(Topology::Mesh));
         assert_eq!(file.algorithm, None);
-        assert_eq!(file.safety, "quorum", "as members read a file without it");
+        assert_eq!(file.safety, Safety::Quorum, "as members read a file without it");
         assert_eq!(file.secret_file, Some(PathBuf::from("some/where/secret")));
         assert_eq!(file.voters, [1], "a learner does not vote");
         assert_eq!(file.peers, [Endpoint::member(1, "n1:7400"), Endpoint::member(2, "n2:7400")]);

@@ -1,29 +1,45 @@
-//! One conversation with one member.
+//! One connection to one member, which carries any number of calls at once.
+//!
+//! A task of its own reads the connection and hands every reply to the call that it answers. Nobody who forgets to read
+//! holds up the others: a stream that is not read gets a gap.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thiserror::Error;
-use transport::{ClientConnection, ClientSettings, CodecError, ConnectError, FrameError, RecvError, RefuseCode};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use transport::{
+    ClientConnection, ClientReceiver, ClientSender, ClientSettings, CodecError, ConnectError, FrameError, RecvError,
+    RefuseCode,
+};
+use types::InstanceId;
 
+use crate::attachment::Attachment;
 use crate::chaos::Chaos;
 use crate::ledger::LedgerPage;
-use crate::wire::{FailCode, MemberEvent, MemberStatus, Request, Response};
+use crate::watch::Watch;
+use crate::wire::{Call, CallId, FailCode, MemberStatus, Reply, Request, Response};
+
+/// Replies that wait for a call to take them.
+const REPLIES_MAX: usize = 1024;
 
 /// Why a member did not give what was asked for.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 pub enum ClientError {
     #[error(transparent)]
-    Connect(#[from] ConnectError),
+    Connect(#[from] Arc<ConnectError>),
     #[error("cannot send: {0}")]
-    Send(#[from] FrameError),
+    Send(Arc<FrameError>),
     #[error(transparent)]
-    Lost(#[from] RecvError),
+    Lost(Arc<RecvError>),
     #[error("the member closed the connection")]
     Closed,
     #[error("no answer in time")]
     Timeout,
     #[error("unreadable answer: {0}")]
-    Codec(#[from] CodecError),
+    Codec(#[from] Arc<CodecError>),
     #[error("the member answered something else than was asked")]
     Unexpected,
     #[error("{reason}")]
@@ -31,50 +47,111 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// The member is there and does not let this client in, or does not let it do this.
+    /// The member is there and does not accept this client, or does not let it do this.
     pub fn is_refusal(&self) -> bool {
         match self {
-            ClientError::Connect(ConnectError::Refused { code, .. }) => *code != RefuseCode::Busy,
+            ClientError::Connect(error) => match error.as_ref() {
+                ConnectError::Refused { code, .. } => *code != RefuseCode::Busy,
+                _ => false,
+            },
             ClientError::Failed { code, .. } => *code == FailCode::Refused,
             _ => false,
         }
     }
 }
 
-/// An authenticated connection that carries one request at a time.
-#[derive(Debug)]
+/// An authenticated connection. Clones share it: calls of all of them are under way at once. It closes when the last
+/// clone, watch and attachment is dropped.
+#[derive(Clone, Debug)]
 pub struct Client {
-    connection: ClientConnection,
+    connection: Arc<Connection>,
+    instance: InstanceId,
+}
+
+#[derive(Debug)]
+struct Connection {
+    sender: tokio::sync::Mutex<ClientSender>,
+    calls: Arc<Mutex<Calls>>,
+    reader: AbortHandle,
+    descriptor: OwnedFd,
+    member: u32,
+    facts: transport::Facts,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+/// The calls that wait for replies.
+#[derive(Debug, Default)]
+struct Calls {
+    next: u32,
+    waiting: BTreeMap<CallId, Waiting>,
+    /// Why there will be no further replies.
+    ended: Option<ClientError>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    replies: mpsc::Sender<Response>,
+    /// Announcements that were left out since the last reply that was taken.
+    missed: u64,
+}
+
+fn lock(calls: &Mutex<Calls>) -> MutexGuard<'_, Calls> {
+    calls.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Client {
+    /// Connects and authenticates. Must be called inside a tokio runtime.
     pub async fn connect(address: &str, settings: &ClientSettings) -> Result<Self, ClientError> {
-        Ok(Client { connection: transport::connect_client(address, settings).await? })
+        let connection = transport::connect_client(address, settings).await.map_err(Arc::new)?;
+        Client::over(connection)
     }
 
-    /// Whom the handshake proved to be at the other end.
+    fn over(connection: ClientConnection) -> Result<Self, ClientError> {
+        let descriptor = connection.as_fd().try_clone_to_owned();
+        let descriptor = descriptor.map_err(|error| ClientError::Send(Arc::new(FrameError::Io(error))))?;
+        let (member, facts) = (connection.member_id(), connection.member_facts().clone());
+        let (sender, receiver) = connection.split();
+        let calls = Arc::new(Mutex::new(Calls::default()));
+        let reader = tokio::spawn(read(receiver, Arc::clone(&calls))).abort_handle();
+        let sender = tokio::sync::Mutex::new(sender);
+        let connection = Arc::new(Connection { sender, calls, reader, descriptor, member, facts });
+        Ok(Client { connection, instance: InstanceId::ELECTION })
+    }
+
+    /// The same connection, for another machine of the member.
+    #[must_use]
+    pub fn of_instance(&self, instance: InstanceId) -> Self {
+        Client { connection: Arc::clone(&self.connection), instance }
+    }
+
+    /// The member that the handshake proved to be at the other end.
     pub fn member_id(&self) -> u32 {
-        self.connection.member_id()
+        self.connection.member
     }
 
     /// What the member's cluster agrees on, such as its `lease`: part of the handshake, so it needs no request.
     pub fn member_fact(&self, name: &str) -> Option<&str> {
-        self.connection.member_facts().iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.connection.facts.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    pub async fn status(&mut self) -> Result<MemberStatus, ClientError> {
-        match self.request(&Request::Status).await? {
+    pub async fn status(&self) -> Result<MemberStatus, ClientError> {
+        match self.request(Request::Status).await? {
             Response::Status(status) => Ok(status),
             _ => Err(ClientError::Unexpected),
         }
     }
 
     /// All that the member's ledger holds, page by page.
-    pub async fn history(&mut self) -> Result<LedgerPage, ClientError> {
+    pub async fn history(&self) -> Result<LedgerPage, ClientError> {
         let mut all = LedgerPage::default();
         loop {
             let after = all.entries.last().map(|entry| entry.sequence);
-            let Response::History(mut page) = self.request(&Request::History { after }).await? else {
+            let Response::History(mut page) = self.request(Request::History { after }).await? else {
                 return Err(ClientError::Unexpected);
             };
             let ends = !page.more || page.entries.is_empty();
@@ -86,115 +163,186 @@ impl Client {
         }
     }
 
-    /// Turns the connection into a stream of events. The first one is the present state.
-    pub async fn watch(mut self) -> Result<Watch, ClientError> {
-        self.send(&Request::Watch).await?;
-        Ok(Watch { client: self })
+    /// The member's changes of standing as they happen. The first announcement is the present standing.
+    pub async fn watch(&self) -> Result<Watch, ClientError> {
+        Ok(Watch::new(self.open(Request::Watch { everything: false }).await?))
     }
 
-    /// Attaches to the member's reign: the connection becomes a stream of its events, the present state first, and of
-    /// its word to stop.
-    pub async fn attach(mut self) -> Result<Attachment, ClientError> {
-        self.done(&Request::Attach).await?;
-        self.send(&Request::Watch).await?;
-        Ok(Attachment { client: self })
+    /// Everything that the member announces: also links, elections with their costs, grants and faults.
+    pub async fn watch_everything(&self) -> Result<Watch, ClientError> {
+        Ok(Watch::new(self.open(Request::Watch { everything: true }).await?))
     }
 
-    pub async fn elect(&mut self) -> Result<(), ClientError> {
-        self.done(&Request::Elect).await
+    /// Attaches to the member's leadership: the member sees when the attachment is dropped, and tells it to stop before it
+    /// gives leadership away. Closes with its own connection only: attach over a connection of its own.
+    pub async fn attach(&self) -> Result<Attachment, ClientError> {
+        let mut stop = self.open(Request::Attach).await?;
+        match stop.next().await? {
+            Some(Response::Done) => {}
+            Some(_) => return Err(ClientError::Unexpected),
+            None => return Err(ClientError::Closed),
+        }
+        Ok(Attachment::new(stop, self.watch().await?))
     }
 
-    pub async fn step_down(&mut self) -> Result<(), ClientError> {
-        self.done(&Request::StepDown).await
+    pub async fn elect(&self) -> Result<(), ClientError> {
+        self.done(Request::Elect).await
     }
 
-    /// Asks the leader to hand over to that member.
-    pub async fn transfer(&mut self, to: u32) -> Result<(), ClientError> {
-        self.done(&Request::Transfer { to }).await
+    pub async fn step_down(&self) -> Result<(), ClientError> {
+        self.done(Request::StepDown).await
+    }
+
+    /// Asks the leader to hand over to this member.
+    pub async fn transfer(&self, to: u32) -> Result<(), ClientError> {
+        self.done(Request::Transfer { to }).await
     }
 
     /// Asks the member for its part of a fault.
-    pub async fn chaos(&mut self, chaos: Chaos) -> Result<(), ClientError> {
-        self.done(&Request::Chaos(chaos)).await
+    pub async fn chaos(&self, chaos: Chaos) -> Result<(), ClientError> {
+        self.done(Request::Chaos(chaos)).await
     }
 
     /// Sends a request and takes its first response; a failure becomes an error.
-    pub async fn request(&mut self, request: &Request) -> Result<Response, ClientError> {
-        self.send(request).await?;
-        self.receive().await?.ok_or(ClientError::Closed)
+    pub async fn request(&self, request: Request) -> Result<Response, ClientError> {
+        self.open(request).await?.next().await?.ok_or(ClientError::Closed)
     }
 
-    async fn done(&mut self, request: &Request) -> Result<(), ClientError> {
+    async fn done(&self, request: Request) -> Result<(), ClientError> {
         match self.request(request).await? {
             Response::Done => Ok(()),
             _ => Err(ClientError::Unexpected),
         }
     }
 
-    async fn send(&mut self, request: &Request) -> Result<(), ClientError> {
-        let bytes = transport::codec::to_vec(request)?;
-        Ok(self.connection.send(&bytes).await?)
+    /// Sends a request whose responses are read from what this returns.
+    async fn open(&self, request: Request) -> Result<Replies, ClientError> {
+        let (replies, responses) = mpsc::channel(REPLIES_MAX);
+        let id = {
+            let mut calls = lock(&self.connection.calls);
+            if let Some(error) = &calls.ended {
+                return Err(error.clone());
+            }
+            let id = CallId(calls.next);
+            calls.next = calls.next.wrapping_add(1);
+            calls.waiting.insert(id, Waiting { replies, missed: 0 });
+            id
+        };
+        let opened = Replies { client: self.clone(), id, responses };
+        let call = Call { id, instance: self.instance, request };
+        let bytes = transport::codec::to_vec(&call).map_err(Arc::new)?;
+        let mut sender = self.connection.sender.lock().await;
+        // A call that is given up half-way through its frame makes the connection unusable for all.
+        sender.send(&bytes).await.map_err(|error| ClientError::Send(Arc::new(error)))?;
+        Ok(opened)
     }
 
-    async fn receive(&mut self) -> Result<Option<Response>, ClientError> {
-        let Some(frame) = self.connection.recv().await? else { return Ok(None) };
-        match transport::codec::decode(&frame)? {
-            Response::Failed { reason, code } => Err(ClientError::Failed { reason, code }),
-            response => Ok(Some(response)),
-        }
+    pub(crate) fn descriptor(&self) -> &OwnedFd {
+        &self.connection.descriptor
     }
 }
 
-/// The events of one member, as they happen.
+/// The responses to one call. Dropping it forgets the call.
 #[derive(Debug)]
-pub struct Watch {
+pub(crate) struct Replies {
     client: Client,
+    id: CallId,
+    responses: mpsc::Receiver<Response>,
 }
 
-impl Watch {
-    pub fn member_id(&self) -> u32 {
-        self.client.member_id()
+impl Replies {
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
     }
 
-    /// The next event; `None` once the member has closed the connection. Cancel-safe.
-    pub async fn next(&mut self) -> Result<Option<MemberEvent>, ClientError> {
-        match self.client.receive().await? {
-            Some(Response::Event(event)) => Ok(Some(event)),
-            None => Ok(None),
-            Some(_) => Err(ClientError::Unexpected),
+    /// The next response; `None` once the member has closed the connection. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Result<Option<Response>, ClientError> {
+        match self.responses.recv().await {
+            Some(Response::Failed { reason, code }) => Err(ClientError::Failed { reason, code }),
+            Some(response) => Ok(Some(response)),
+            None => match lock(&self.client.connection.calls).ended.clone() {
+                Some(ClientError::Closed) | None => Ok(None),
+                Some(error) => Err(error),
+            },
         }
     }
 }
 
-/// What an attached client hears.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Notice {
-    Event(MemberEvent),
-    /// Leadership is about to be given away: stop, then drop the attachment.
-    Stop,
-}
-
-/// A client that runs something while the member leads. The member knows of it until this is dropped.
-#[derive(Debug)]
-pub struct Attachment {
-    client: Client,
-}
-
-/// To be held by another process too: the member sees the end when nobody holds it any more.
-impl AsFd for Attachment {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.client.connection.as_fd()
+impl Drop for Replies {
+    fn drop(&mut self) {
+        lock(&self.client.connection.calls).waiting.remove(&self.id);
     }
 }
 
-impl Attachment {
-    /// The next notice; `None` once the member has closed the connection. Cancel-safe.
-    pub async fn next(&mut self) -> Result<Option<Notice>, ClientError> {
-        match self.client.receive().await? {
-            Some(Response::Event(event)) => Ok(Some(Notice::Event(event))),
-            Some(Response::Stop) => Ok(Some(Notice::Stop)),
-            None => Ok(None),
-            Some(_) => Err(ClientError::Unexpected),
+async fn read(mut receiver: ClientReceiver, calls: Arc<Mutex<Calls>>) {
+    let error = loop {
+        let frame = match receiver.recv().await {
+            Ok(Some(frame)) => frame,
+            Ok(None) => break ClientError::Closed,
+            Err(error) => break ClientError::Lost(Arc::new(error)),
+        };
+        match transport::codec::decode::<Reply>(&frame) {
+            Ok(Reply { to, response }) => hand_over(&mut lock(&calls), to, response),
+            Err(error) => break ClientError::Codec(Arc::new(error)),
         }
+    };
+    let mut calls = lock(&calls);
+    calls.ended = Some(error);
+    calls.waiting.clear();
+}
+
+/// A reply to a call that was forgotten is dropped. One that finds no room is counted, and the count comes before the next
+/// one that finds room.
+fn hand_over(calls: &mut Calls, to: CallId, response: Response) {
+    let Some(waiting) = calls.waiting.get_mut(&to) else { return };
+    let missed = waiting.missed;
+    if missed > 0 {
+        if waiting.replies.capacity() < 2 {
+            waiting.missed += 1;
+            return;
+        }
+        let _ = waiting.replies.try_send(Response::Gap { missed });
+        waiting.missed = 0;
+    }
+    if let Err(mpsc::error::TrySendError::Full(_)) = waiting.replies.try_send(response) {
+        waiting.missed += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(calls: &mut Calls, id: u32) -> mpsc::Receiver<Response> {
+        let (replies, responses) = mpsc::channel(REPLIES_MAX);
+        calls.waiting.insert(CallId(id), Waiting { replies, missed: 0 });
+        responses
+    }
+
+    #[test]
+    fn replies_reach_the_call_that_they_answer_and_no_other() {
+        let mut calls = Calls::default();
+        let (mut one, mut two) = (call(&mut calls, 1), call(&mut calls, 2));
+        hand_over(&mut calls, CallId(2), Response::Done);
+        hand_over(&mut calls, CallId(1), Response::Stop);
+        hand_over(&mut calls, CallId(3), Response::Stop);
+        assert_eq!((one.try_recv(), two.try_recv()), (Ok(Response::Stop), Ok(Response::Done)));
+        assert!(one.try_recv().is_err() && two.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_stream_that_is_not_read_gets_a_gap_that_counts_what_was_left_out() {
+        let mut calls = Calls::default();
+        let mut slow = call(&mut calls, 1);
+        for _ in 0..REPLIES_MAX + 7 {
+            hand_over(&mut calls, CallId(1), Response::Done);
+        }
+        let mut taken = 0;
+        while slow.try_recv() == Ok(Response::Done) {
+            taken += 1;
+        }
+        hand_over(&mut calls, CallId(1), Response::Stop);
+        assert_eq!(taken, REPLIES_MAX);
+        assert_eq!((slow.try_recv(), slow.try_recv()), (Ok(Response::Gap { missed: 7 }), Ok(Response::Stop)));
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::duration::format_duration;
+use types::{Cause, Safety, Topology, format_duration};
+
 use crate::history::{Ledgers, Reign, reigns};
 use crate::instant::format_instant;
 use crate::ledger::LedgerKind;
@@ -38,7 +39,7 @@ pub struct Explanation {
 
 pub fn explain(evidence: &Evidence<'_>) -> Explanation {
     let views: Vec<View> = evidence.statuses.iter().map(View::from).collect();
-    let quorum = evidence.statuses.first().is_some_and(|status| status.safety == "quorum");
+    let quorum = evidence.statuses.first().is_some_and(|status| status.safety == Safety::Quorum);
     let voters = Electorate::Voters(evidence.voters.to_vec());
     let majority = voters.majority();
     let verdict = Verdict::of(&views, if quorum { &voters } else { &Electorate::Anybody });
@@ -90,7 +91,7 @@ fn headline(evidence: &Evidence<'_>, verdict: Verdict, reign: Option<&Reign>) ->
         (Verdict::Agreed { leader, epoch }, Some(reign)) => {
             let since = format_instant(reign.from_ms);
             let ago = ago(reign.from_ms, evidence.now_ms);
-            format!("{leader} leads in epoch {epoch} since {since} ({ago}): {}.", why(&reign.cause))
+            format!("{leader} leads in epoch {epoch} since {since} ({ago}): {}.", cause_in_words(reign.cause))
         }
         (Verdict::Agreed { leader, epoch }, None) => {
             format!("{leader} leads in epoch {epoch}; no ledger tells since when.")
@@ -121,14 +122,15 @@ fn granted_by(ledgers: &Ledgers, (holder, epoch): (u32, u64)) -> Vec<u32> {
 /// graph has is not in the answers, so there only links that one side has and the other lacks are known to be broken.
 fn broken_links(evidence: &Evidence<'_>) -> Vec<(u32, u32)> {
     let answering: Vec<u32> = order(evidence);
-    let topology = evidence.statuses.first().map_or("", |status| status.topology.as_str());
+    let topology = evidence.statuses.first().map(|status| status.topology);
     let mut broken = Vec::new();
     for (at, &a) in answering.iter().enumerate() {
         for (to, &b) in answering.iter().enumerate().skip(at + 1) {
             let next = to == at + 1 || (at == 0 && to + 1 == answering.len());
             let there = connected(evidence, a, b);
             let back = connected(evidence, b, a);
-            let wanted = topology == "mesh" || (topology == "ring" && next) || there != back;
+            let mesh = topology == Some(Topology::Mesh);
+            let wanted = mesh || (topology == Some(Topology::Ring) && next) || there != back;
             broken.extend([(a, b)].iter().filter(|_| wanted && !there));
             broken.extend([(b, a)].iter().filter(|_| wanted && !back));
         }
@@ -169,12 +171,12 @@ fn standing(evidence: &Evidence<'_>, status: &MemberStatus) -> String {
     let ledger = evidence.ledgers.member(id);
     let last = ledger.and_then(|ledger| {
         ledger.entries.iter().rev().find_map(|entry| match &entry.kind {
-            LedgerKind::Became { cause, .. } => Some((entry.wall_ms, cause.as_str())),
+            LedgerKind::Became(transition) => Some((entry.wall_ms, transition.cause)),
             _ => None,
         })
     });
     let since = last.map_or_else(String::new, |(at, cause)| {
-        format!(" since {} ({}): {}", format_instant(at), ago(at, evidence.now_ms), why(cause))
+        format!(" since {} ({}): {}", format_instant(at), ago(at, evidence.now_ms), cause_in_words(cause))
     });
     match status.leader {
         Some(leader) if leader == id => format!("{id} says it leads in epoch {}{since}.", status.epoch),
@@ -187,8 +189,9 @@ fn standing(evidence: &Evidence<'_>, status: &MemberStatus) -> String {
 fn abstains(evidence: &Evidence<'_>, status: &MemberStatus, agreed: bool) -> Option<String> {
     let entries = &evidence.ledgers.member(status.id)?.entries;
     let resigned = entries.iter().rev().take_while(|entry| !matches!(entry.kind, LedgerKind::Started { .. }));
-    let resigned =
-        resigned.filter(|entry| matches!(&entry.kind, LedgerKind::Became { cause, .. } if cause == "stepped-down"));
+    let stepped_down =
+        |kind: &LedgerKind| matches!(kind, LedgerKind::Became(became) if became.cause == Cause::SteppedDown);
+    let resigned = resigned.filter(|entry| stepped_down(&entry.kind));
     let at = resigned.map(|entry| entry.wall_ms).next()?;
     let stands_again = status.leader == Some(status.id) || (agreed && evidence.now_ms > at + ABSTAINS_MS);
     (!stands_again).then(|| {
@@ -197,29 +200,23 @@ fn abstains(evidence: &Evidence<'_>, status: &MemberStatus, agreed: bool) -> Opt
     })
 }
 
-/// What a cause means, in words; `None` for a word this version does not know.
-pub fn cause_in_words(cause: &str) -> Option<&'static str> {
-    Some(match cause {
-        "started" => "it has just started",
-        "elected" => "it won the election",
-        "other-elected" => "it was elected",
-        "heard" => "a heartbeat told of the leader",
-        "leader-lost" => "the leader's connection closed or it fell silent",
-        "leader-resigned" => "the leader resigned",
-        "stepped-down" => "it was told to step down",
-        "bumped" => "it already led and moved its epoch past a restarted member's",
-        "halted" => "the members reorganise",
-        "lease-ended" => "its lease ended before a majority of the voters granted the next one",
-        "handed-over" => "it handed over to another member",
-        "supporters-lost" => "too few voters stayed connected to it",
-        "superseded" => "its own vote went to another candidate",
-        _ => return None,
-    })
-}
-
-/// A word that has no words stands for itself.
-fn why(cause: &str) -> &str {
-    cause_in_words(cause).unwrap_or(cause)
+/// What a cause means, in words.
+pub fn cause_in_words(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Started => "it has just started",
+        Cause::Elected => "it won the election",
+        Cause::OtherElected => "it was elected",
+        Cause::Heard => "a heartbeat told of the leader",
+        Cause::LeaderLost => "the leader's connection closed or it fell silent",
+        Cause::LeaderResigned => "the leader resigned",
+        Cause::SteppedDown => "it was told to step down",
+        Cause::Bumped => "it already led and moved its epoch past a restarted member's",
+        Cause::Halted => "the members reorganise",
+        Cause::LeaseEnded => "its lease ended before a majority of the voters granted the next one",
+        Cause::HandedOver => "it handed over to another member",
+        Cause::SupportersLost => "too few voters stayed connected to it",
+        Cause::Superseded => "its own vote went to another candidate",
+    }
 }
 
 fn ago(then_ms: u64, now_ms: u64) -> String {
@@ -235,23 +232,23 @@ fn list(ids: &[u32]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use types::Role;
+
     use super::*;
     use crate::history::testing::*;
     use crate::wire::PeerStatus;
 
     fn status(id: u32, leader: impl Into<Option<u32>>, connected: &[u32]) -> MemberStatus {
         let leader = leader.into();
-        let role = if leader == Some(id) { "leader" } else { "follower" };
+        let role = if leader == Some(id) { Role::Leader } else { Role::Follower };
         let peers = (1..=3).filter(|peer| *peer != id);
         MemberStatus {
             id,
-            topology: "mesh".into(),
-            safety: "classic".into(),
-            role: role.into(),
+            role,
             leader,
             epoch: 4,
             peers: peers.map(|id| PeerStatus { id, connected: connected.contains(&id), last_heard_ms: None }).collect(),
-            ..MemberStatus::default()
+            ..MemberStatus::example()
         }
     }
 
@@ -289,7 +286,7 @@ mod tests {
             [status(1, None, &[2]), status(2, None, &[1]), status(3, None, &[])].into_iter().collect();
         ring.push(MemberStatus { id: 4, ..status(3, None, &[]) });
         for status in &mut ring {
-            status.topology = "ring".into();
+            status.topology = Topology::Ring;
         }
         let evidence =
             Evidence { statuses: &ring, ledgers: &Ledgers::default(), members: &[1, 2, 3, 4], voters: &[], now_ms: 0 };
@@ -300,8 +297,8 @@ mod tests {
     #[test]
     fn nobody_leads_without_a_majority_and_the_missing_are_named() {
         let mut alone = status(1, None, &[]);
-        alone.safety = "quorum".into();
-        alone.role = "candidate".into();
+        alone.safety = Safety::Quorum;
+        alone.role = Role::Candidate;
         let mut ledgers = cluster([ledger(1, [(1000, follows(3, 4)), (2000, lost(5))])]);
         ledgers.missing = vec![missing(2), missing(3)];
         let text = said(&[alone], &ledgers);
@@ -314,13 +311,7 @@ mod tests {
 
     #[test]
     fn who_stepped_down_does_not_stand() {
-        let resigned = LedgerKind::Became {
-            old: Some("leader".into()),
-            new: "candidate".into(),
-            leader: None,
-            epoch: 5,
-            cause: "stepped-down".into(),
-        };
+        let resigned = became(Role::Candidate, None, 5, Cause::SteppedDown);
         let ledgers = cluster([ledger(3, [(2000, leads(3, 4)), (9000, resigned)])]);
         let text = said(&[status(3, None, &[])], &ledgers);
         assert!(text.contains("3 stepped down 3s ago and does not stand"), "{text}");

@@ -15,7 +15,7 @@ pub(crate) mod testing;
 
 pub use at::{Held, WhoLed, who_led_at};
 pub use audit::{Audit, Finding, Outcome, Proof, audit};
-pub use reigns::{Reign, Span, clock_spread_ms, reigns};
+pub use reigns::{Reign, ReignEnd, Span, clock_spread_ms, reigns};
 
 use crate::ledger::LedgerEntry;
 

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::duration::parse_duration;
+use types::parse_duration;
 
 const DAY_MS: u64 = 86_400_000;
 

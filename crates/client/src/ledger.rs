@@ -1,6 +1,8 @@
-//! What a member wrote into its ledger, as it travels to whoever asks. `history` judges it.
+//! What a member wrote into its ledger, as it travels to a client. `history` judges it.
 
 use serde::{Deserialize, Serialize};
+
+use crate::announcement::Transition;
 
 /// One thing that happened at one member, stamped by its driver.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -26,7 +28,7 @@ pub enum LedgerKind {
         last_alive_ms: Option<u64>,
     },
     /// The member changed its standing.
-    Became { old: Option<String>, new: String, leader: Option<u32>, epoch: u64, cause: String },
+    Became(Transition),
     /// This voter granted the epoch to the holder.
     Granted { epoch: u64, holder: u32 },
     /// This voter's promise to the holder ended: it expired or was released.
@@ -45,17 +47,19 @@ pub struct LedgerPage {
 
 #[cfg(test)]
 mod tests {
+    use types::{Cause, Epoch, NodeId, Role, Standing};
+
     use super::*;
 
     #[test]
     fn pages_of_any_length_and_kind_are_read_back_within_a_frame() {
-        let became = LedgerKind::Became {
-            old: Some("candidate".into()),
-            new: "follower".into(),
-            leader: Some(u32::MAX),
-            epoch: u64::MAX,
-            cause: "x".repeat(28),
-        };
+        let standing = Standing { role: Role::Follower, leader: Some(NodeId(u32::MAX)), epoch: Epoch(u64::MAX) };
+        let became = LedgerKind::Became(Transition {
+            old: Some(standing),
+            now: standing,
+            cause: Cause::Superseded,
+            lease_until_ns: Some(u64::MAX),
+        });
         let small = LedgerKind::Started { incarnation: 0, last_alive_ms: None };
         for (kind, number) in [(became, u64::MAX), (small, 0), (LedgerKind::Granted { epoch: 0, holder: 0 }, 0)] {
             for length in [0, 1, 100, 1000] {

@@ -7,11 +7,12 @@
 //! - [`Attachment`] ties work to one member's reign; [`Fence`] is how a resource refuses the work of an older one.
 //! - [`Verdict`] and [`find_leader`] judge what came of it. A member out of reach is unknown, never a disagreement.
 
+mod announcement;
 mod ask;
+mod attachment;
 mod chaos;
 mod cluster_file;
 mod connection;
-mod duration;
 mod endpoint;
 mod explain;
 mod fence;
@@ -20,13 +21,16 @@ mod instant;
 mod ledger;
 mod observe;
 mod verdict;
+mod watch;
 mod wire;
 
+pub use announcement::{Announcement, ElectionCost, ElectionName, Happened, KindCount, Transition};
 pub use ask::{Answer, ask_all, ask_ledgers, within};
 pub use chaos::{CHAOS_MAX, Chaos, Way};
 pub use cluster_file::{ClusterFile, ClusterFileError, DEFAULT_CONFIG};
-pub use connection::{Attachment, Client, ClientError, Notice, Watch};
-pub use duration::{DurationError, format_duration, parse_duration};
+pub use attachment::{Attachment, Notice};
+pub use connection::{Client, ClientError};
+pub use watch::{Watch, Watched};
 pub use endpoint::Endpoint;
 pub use explain::{Evidence, Explanation, cause_in_words, explain};
 pub use fence::{Fence, FenceError};
@@ -34,5 +38,6 @@ pub use instant::{InstantError, format_instant, parse_instant};
 pub use ledger::{LedgerEntry, LedgerKind, LedgerPage};
 pub use observe::{News, Observer, Report};
 pub use transport::{ClientSettings, ConnectError, RefuseCode, Secret, SecretError};
+pub use types::{Cause, DurationError, Role, Safety, Standing, Topology, format_duration, parse_duration};
 pub use verdict::{Electorate, NoLeader, Verdict, View, find_leader};
-pub use wire::{Auth, FailCode, MemberEvent, MemberStatus, PeerStatus, Request, Response};
+pub use wire::{Auth, Call, CallId, FailCode, MemberStatus, PeerStatus, Reply, Request, Response};

@@ -8,11 +8,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use transport::ClientSettings;
 
+use crate::announcement::{Announcement, Transition};
 use crate::ask::within;
 use crate::connection::{Client, ClientError};
 use crate::endpoint::Endpoint;
 use crate::verdict::{Electorate, Verdict, View};
-use crate::wire::MemberEvent;
+use types::Safety;
+
 
 const REDIAL_MIN: Duration = Duration::from_millis(10);
 const REDIAL_MAX: Duration = Duration::from_millis(250);
@@ -29,8 +31,8 @@ pub struct Report {
 
 #[derive(Debug)]
 pub enum News {
-    /// A transition, or the present state at the beginning of a stream.
-    Event(MemberEvent),
+    /// A change of standing, or the present standing at the beginning of a stream.
+    Became { announcement: Announcement, transition: Transition },
     /// The stream broke, or could not be had. Said once per outage, and again when the kind of failure changes.
     Lost(ClientError),
 }
@@ -42,7 +44,7 @@ pub struct Observer {
     views: Vec<Option<View>>,
     /// Has the endpoint been heard or found out of reach at least once?
     tried: Vec<bool>,
-    safety: Arc<OnceLock<String>>,
+    safety: Arc<OnceLock<Safety>>,
     reports: mpsc::UnboundedReceiver<Report>,
     _followers: JoinSet<()>,
 }
@@ -72,7 +74,7 @@ impl Observer {
         let Some(report) = self.reports.recv().await else { return std::future::pending().await };
         self.tried[report.at] = true;
         self.views[report.at] = match &report.news {
-            News::Event(event) => Some(View::from(event)),
+            News::Became { announcement, transition } => Some(View::after(announcement.member, transition)),
             News::Lost(_) => None,
         };
         report
@@ -99,8 +101,8 @@ impl Observer {
     }
 
     /// The safety of the cluster, once any member has said it.
-    pub fn safety(&self) -> Option<&str> {
-        self.safety.get().map(String::as_str)
+    pub fn safety(&self) -> Option<Safety> {
+        self.safety.get().copied()
     }
 
     pub fn verdict(&self, electorate: &Electorate) -> Verdict {
@@ -133,7 +135,7 @@ impl Observer {
 struct Source {
     address: String,
     settings: ClientSettings,
-    safety: Arc<OnceLock<String>>,
+    safety: Arc<OnceLock<Safety>>,
 }
 
 async fn follow(at: usize, source: Source, reports: mpsc::UnboundedSender<Report>) {
@@ -142,9 +144,11 @@ async fn follow(at: usize, source: Source, reports: mpsc::UnboundedSender<Report
     let mut said: Option<std::mem::Discriminant<ClientError>> = None;
     loop {
         let mut events = 0u64;
-        let lost = stream(&source, |event| {
+        let lost = stream(&source, |announcement| {
             events += 1;
-            let _ = report(News::Event(event));
+            if let Some(&transition) = announcement.transition() {
+                let _ = report(News::Became { announcement, transition });
+            }
         })
         .await;
         if events > 0 {
@@ -161,14 +165,14 @@ async fn follow(at: usize, source: Source, reports: mpsc::UnboundedSender<Report
 }
 
 /// Connects and hands on events until the stream ends; says why it did.
-async fn stream(source: &Source, mut take: impl FnMut(MemberEvent)) -> ClientError {
+async fn stream(source: &Source, mut take: impl FnMut(Announcement)) -> ClientError {
     let opened = within(source.settings.deadline, async {
         let client = Client::connect(&source.address, &source.settings).await?;
-        if let Some(safety) = client.member_fact("safety") {
-            source.safety.get_or_init(|| safety.to_owned());
+        if let Some(safety) = client.member_fact("safety").and_then(|safety| safety.parse().ok()) {
+            source.safety.get_or_init(|| safety);
         }
         let mut watch = client.watch().await?;
-        let first = watch.next().await?;
+        let first = watch.next_announcement().await?;
         Ok((watch, first))
     });
     let (mut watch, mut event) = match opened.await {
@@ -177,7 +181,7 @@ async fn stream(source: &Source, mut take: impl FnMut(MemberEvent)) -> ClientErr
     };
     while let Some(known) = event {
         take(known);
-        event = match watch.next().await {
+        event = match watch.next_announcement().await {
             Ok(event) => event,
             Err(error) => return error,
         };

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::wire::{MemberEvent, MemberStatus};
+use types::Role;
+
+use crate::announcement::Transition;
+use crate::wire::MemberStatus;
 
 /// One member's view of who leads, from a status or an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,14 +21,15 @@ pub struct View {
 impl From<&MemberStatus> for View {
     fn from(status: &MemberStatus) -> Self {
         let MemberStatus { id, leader, epoch, .. } = *status;
-        View { id, leads: status.role == "leader", leader, epoch }
+        View { id, leads: status.role == Role::Leader, leader, epoch }
     }
 }
 
-impl From<&MemberEvent> for View {
-    fn from(event: &MemberEvent) -> Self {
-        let MemberEvent { id, leader, epoch, .. } = *event;
-        View { id, leads: event.role == "leader", leader, epoch }
+impl View {
+    /// What a member's change of standing says.
+    pub fn after(member: u32, transition: &Transition) -> Self {
+        let leader = transition.leader();
+        View { id: member, leads: transition.leads(), leader, epoch: transition.now.epoch.0 }
     }
 }
 

@@ -1,19 +1,44 @@
-//! What clients and members say to each other: one request per frame, answered by one or more responses.
+//! What clients and members say to each other. A frame of a client is a [`Call`], a frame of a member a [`Reply`]. A client
+//! may have several calls under way; a reply names the call that it answers. A call that opens a stream is answered by
+//! many replies.
 //!
 //! Compatibility: variants are numbered by position on the wire, so new ones go to the end.
 
 use serde::{Deserialize, Serialize};
+use types::{InstanceId, Role, Safety, Topology};
 
+use crate::announcement::{Announcement, ElectionCost};
 use crate::chaos::Chaos;
 use crate::ledger::LedgerPage;
+
+/// Names one call of one connection; chosen by the client.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct CallId(pub u32);
+
+/// One frame of a client.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Call {
+    pub id: CallId,
+    /// Which machine of the member is meant.
+    pub instance: InstanceId,
+    pub request: Request,
+}
+
+/// One frame of a member.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Reply {
+    pub to: CallId,
+    pub response: Response,
+}
 
 /// What a client asks of one member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Request {
     /// Answered with one [`Response::Status`].
     Status,
-    /// Answered with the present state as a [`Response::Event`] at once, then with one per transition.
-    Watch,
+    /// Answered with the present standing as a [`Response::Announced`] at once, then with one per transition, or with
+    /// one per announcement of any kind.
+    Watch { everything: bool },
     /// Start an election now. Answered with [`Response::Done`] once it has begun.
     Elect,
     /// Resign, if this member leads. Answered with [`Response::Done`] once it has, `Failed` if it does not lead.
@@ -26,7 +51,8 @@ pub enum Request {
     /// [`Response::History`].
     History { after: Option<u64> },
     /// This client runs something for as long as the member leads. Answered with [`Response::Done`]; before the member
-    /// gives leadership away of its own accord it sends [`Response::Stop`] and waits a while for the client to leave.
+    /// gives leadership away of its own accord it answers once more, with [`Response::Stop`], and waits a while for the
+    /// client to leave.
     Attach,
 }
 
@@ -43,7 +69,7 @@ impl Request {
     /// One of each, for tables and tests.
     pub const ALL: &'static [Request] = &[
         Request::Status,
-        Request::Watch,
+        Request::Watch { everything: false },
         Request::Elect,
         Request::StepDown,
         Request::Transfer { to: 0 },
@@ -55,7 +81,7 @@ impl Request {
     pub fn name(&self) -> &'static str {
         match self {
             Request::Status => "status",
-            Request::Watch => "watch",
+            Request::Watch { .. } => "watch",
             Request::Elect => "elect",
             Request::StepDown => "step-down",
             Request::Transfer { .. } => "transfer",
@@ -68,7 +94,7 @@ impl Request {
     /// No catch-all arm: a new request does not compile until somebody has decided.
     pub fn auth(&self) -> Auth {
         match self {
-            Request::Status | Request::Watch | Request::History { .. } => Auth::Read,
+            Request::Status | Request::Watch { .. } | Request::History { .. } => Auth::Read,
             Request::Elect | Request::StepDown | Request::Transfer { .. } | Request::Chaos(_) | Request::Attach => {
                 Auth::Operate
             }
@@ -81,7 +107,7 @@ impl Request {
 #[allow(clippy::large_enum_variant)] // one at a time, decoded and used up at once
 pub enum Response {
     Status(MemberStatus),
-    Event(MemberEvent),
+    Announced(Announcement),
     Done,
     Failed {
         reason: String,
@@ -90,6 +116,11 @@ pub enum Response {
     /// To an attached client: leadership ends now. Stop what depends on it, then close the connection.
     Stop,
     History(LedgerPage),
+    /// To a watcher that does not read fast enough: so many announcements were left out here. The present standing
+    /// follows.
+    Gap {
+        missed: u64,
+    },
 }
 
 /// The kind of a failure, for exit codes; the reason is for people.
@@ -103,20 +134,19 @@ pub enum FailCode {
     NoLeader,
     /// This client may not, or the cluster's config forbids it.
     Refused,
-    /// Try again later.
-    Busy,
 }
 
 /// One member's own view.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MemberStatus {
     pub id: u32,
+    pub instance: InstanceId,
     pub cluster: String,
+    /// Its name in the catalog.
     pub algorithm: String,
-    pub topology: String,
-    pub safety: String,
-    /// `leader`, `follower`, `candidate`, `witness` or `learner`.
-    pub role: String,
+    pub topology: Topology,
+    pub safety: Safety,
+    pub role: Role,
     pub leader: Option<u32>,
     pub epoch: u64,
     pub incarnation: u64,
@@ -127,6 +157,8 @@ pub struct MemberStatus {
     pub received: u64,
     /// Messages of the election algorithm since the start; heartbeats are not among them.
     pub election_messages: u64,
+    /// The last election it took part in, or the one under way.
+    pub election: Option<ElectionCost>,
     pub peers: Vec<PeerStatus>,
     pub uptime_ms: u64,
     pub version: String,
@@ -138,6 +170,36 @@ pub struct MemberStatus {
     pub blank: bool,
 }
 
+impl MemberStatus {
+    /// A follower of nobody with nothing to tell: for tests, which change what they are about.
+    #[doc(hidden)]
+    pub fn example() -> Self {
+        MemberStatus {
+            id: 1,
+            instance: InstanceId::ELECTION,
+            cluster: String::new(),
+            algorithm: String::new(),
+            topology: Topology::Mesh,
+            safety: Safety::Classic,
+            role: Role::Follower,
+            leader: None,
+            epoch: 0,
+            incarnation: 1,
+            lease_ms: None,
+            sent: 0,
+            received: 0,
+            election_messages: 0,
+            election: None,
+            peers: Vec::new(),
+            uptime_ms: 0,
+            version: String::new(),
+            persist_us: None,
+            faults: Vec::new(),
+            blank: false,
+        }
+    }
+}
+
 /// How a member sees another one.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PeerStatus {
@@ -145,18 +207,6 @@ pub struct PeerStatus {
     pub connected: bool,
     /// How long ago anything came from it; `None` if never.
     pub last_heard_ms: Option<u64>,
-}
-
-/// A transition of one member.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct MemberEvent {
-    pub id: u32,
-    /// Milliseconds since the Unix epoch, by the member's clock.
-    pub at_ms: u64,
-    pub role: String,
-    pub leader: Option<u32>,
-    pub epoch: u64,
-    pub cause: String,
 }
 
 #[cfg(test)]

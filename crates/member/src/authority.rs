@@ -20,7 +20,8 @@ pub use quorum::{Quorum, QuorumRecord};
 use crate::attempts::{Attempt, Attempts};
 use crate::reign::{Holder, Reign, Vote};
 use crate::settings::Settings;
-use crate::types::{Cause, Claim, Context, Incarnation, LeaseTimer, News};
+use crate::messages::{Claim, Context, LeaseTimer, News};
+use types::{Cause, Incarnation};
 
 /// A machine like any other: the member around it tells it what it hears ([`AuthorityCommand`]) and does what it says
 /// ([`AuthorityEvent`]), in order.

@@ -9,7 +9,7 @@ use algorithms::{Span, Topology, View};
 
 use crate::authority::Reach;
 use crate::positions::{FullPos, NodeSet};
-use crate::types::Context;
+use crate::messages::Context;
 
 /// How patient the detector becomes with a peer it wrongly suspected: +25 % each time, at most doubled.
 const MAX_RAISES: u8 = 4;

@@ -18,12 +18,12 @@ mod children;
 mod failure_detector;
 mod live;
 mod member;
+mod messages;
 mod positions;
 pub mod reign;
 mod rounds;
 mod settings;
 mod synchroniser;
-mod types;
 
 pub use attempts::{Attempt, Attempts, Reservation};
 pub use authority::{
@@ -34,9 +34,7 @@ pub use candidacy::{ABSTAIN, FORGIVE};
 pub use live::{MemberVisitor, dispatch};
 pub use member::Member;
 pub use positions::{FullPos, NodeSet};
-pub use settings::{OnClose, Safety, Settings, Timing};
+pub use settings::{OnClose, Settings, Timing};
 pub use synchroniser::{Frame, Synchronised};
-pub use types::{
-    Beat, Cause, Claim, Command, Context, Envelope, Event, Incarnation, LeaseTimer, News, Record, Role, Round,
-    Standing, Timer,
-};
+pub use messages::{Beat, Claim, Command, Context, Envelope, Event, LeaseTimer, News, Record, Round, Timer};
+pub use types::{Cause, Incarnation, Role, Safety, Standing};

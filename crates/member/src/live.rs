@@ -5,7 +5,7 @@ use algorithms::catalog::{self, Row, Visitor};
 use algorithms::{Election, Rounds};
 
 use crate::authority::{Authority, Classic, Quorum};
-use crate::settings::Safety;
+use types::Safety;
 use crate::synchroniser::Synchronised;
 
 /// As [`Visitor`], for drivers of whole members.

@@ -18,7 +18,8 @@ use crate::positions::{FullPos, NodeSet};
 use crate::reign::Holder;
 use crate::rounds::RoundState;
 use crate::settings::Settings;
-use crate::types::{Cause, Command, Context, Envelope, Event, Incarnation, Record, Role, Standing, Timer};
+use crate::messages::{Command, Context, Envelope, Event, Record, Timer};
+use types::{Cause, Incarnation, Role, Standing};
 use timers::ArmedTimers;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

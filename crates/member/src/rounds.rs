@@ -12,7 +12,7 @@ use algorithms::{Ctx, Election, Input, Life, Link, View};
 
 use crate::authority::ElectionKind;
 use crate::positions::{FullPos, NodeSet, RoundPos};
-use crate::types::{Context, Round};
+use crate::messages::{Context, Round};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct RoundState<E: Election> {

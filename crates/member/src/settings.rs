@@ -50,25 +50,6 @@ impl Default for Settings {
     }
 }
 
-/// Who may claim to lead. Each is an [`Authority`](crate::Authority).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Safety {
-    /// The winner of the election: one leader per connected component, as in the papers.
-    Classic,
-    /// The winner of the election, once a majority of the voters has granted it a lease.
-    Quorum,
-}
-
-impl Safety {
-    pub fn name(self) -> &'static str {
-        match self {
-            Safety::Classic => "classic",
-            Safety::Quorum => "quorum",
-        }
-    }
-}
-
 /// What a voter does when the leader's end of their connection is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

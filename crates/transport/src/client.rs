@@ -2,11 +2,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::codec::{Decoder, Encoder};
@@ -61,7 +61,6 @@ pub enum RecvError {
 pub struct ClientConnection {
     stream: TcpStream,
     input: BytesMut,
-    output: BytesMut,
     member: AcceptorHello,
 }
 
@@ -94,23 +93,58 @@ impl ClientConnection {
         &self.member.facts
     }
 
-    /// Sends one frame. Not cancel-safe: a send that was dropped half-way leaves the connection unusable.
+    /// Two halves that may be used at the same time. The connection closes when both are dropped.
+    pub fn split(self) -> (ClientSender, ClientReceiver) {
+        let stream = Arc::new(self.stream);
+        let sender = ClientSender { stream: Arc::clone(&stream), output: BytesMut::new() };
+        (sender, ClientReceiver { stream, input: self.input })
+    }
+}
+
+/// The half of a connection that sends.
+#[derive(Debug)]
+pub struct ClientSender {
+    stream: Arc<TcpStream>,
+    output: BytesMut,
+}
+
+impl ClientSender {
+    /// Sends one frame. A send that was dropped half-way is finished by the next one.
     pub async fn send(&mut self, payload: &[u8]) -> Result<(), FrameError> {
-        self.output.clear();
         FrameCodec::authenticated().encode(payload, &mut self.output)?;
-        self.stream.write_all(&self.output).await?;
+        while !self.output.is_empty() {
+            self.stream.writable().await?;
+            match self.stream.try_write(&self.output) {
+                Ok(written) => self.output.advance(written),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         Ok(())
     }
+}
 
+/// The half of a connection that receives.
+#[derive(Debug)]
+pub struct ClientReceiver {
+    stream: Arc<TcpStream>,
+    input: BytesMut,
+}
+
+impl ClientReceiver {
     /// The next frame; `None` once the member has closed the connection. Cancel-safe.
     pub async fn recv(&mut self) -> Result<Option<Bytes>, RecvError> {
         loop {
             if let Some(frame) = FrameCodec::authenticated().decode(&mut self.input)? {
                 return Ok(Some(frame));
             }
+            self.stream.readable().await?;
             self.input.reserve(READ_STEP_BYTES);
-            if self.stream.read_buf(&mut self.input).await? == 0 {
-                return if self.input.is_empty() { Ok(None) } else { Err(RecvError::Truncated) };
+            match self.stream.try_read_buf(&mut self.input) {
+                Ok(0) => return if self.input.is_empty() { Ok(None) } else { Err(RecvError::Truncated) },
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -140,7 +174,7 @@ async fn connect(address: &str, settings: &ClientSettings) -> Result<ClientConne
         Verdict::Refused(refusal) => Err(refusal.into()),
         Verdict::Welcome { .. } => {
             let (stream, input) = channel.into_parts();
-            Ok(ClientConnection { stream, input, output: BytesMut::new(), member })
+            Ok(ClientConnection { stream, input, member })
         }
     }
 }

@@ -31,7 +31,9 @@ mod seen;
 mod settings;
 
 pub use chaos::Faults;
-pub use client::{ClientConnection, ClientSettings, ConnectError, RecvError, connect_client};
+pub use client::{
+    ClientConnection, ClientReceiver, ClientSender, ClientSettings, ConnectError, RecvError, connect_client,
+};
 pub use codec::CodecError;
 pub use event::{ClientId, DownReason, Event};
 pub use frame::{FRAME_MAX_BYTES, FrameCodec, FrameError, HANDSHAKE_FRAME_MAX_BYTES};

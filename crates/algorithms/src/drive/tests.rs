@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::id::{NodeId, Uid};
+use types::{NodeId, Uid};
 use crate::protocol::{Kind, Message, Outbox};
 use crate::settings::Settings;
 use crate::view::View;

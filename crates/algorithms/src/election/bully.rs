@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{NodeId, Uid};
+use types::{NodeId, Uid};
 use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol, Span};
 use crate::settings::Settings;
 

@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::NodeId;
+use types::NodeId;
 use crate::protocol::{
     Campaign, Ctx, Election, Input, Kind, Life, Message, Outbox, Outcome, Protocol, Span, StateVector, Status,
 };

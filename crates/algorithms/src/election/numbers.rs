@@ -1,6 +1,6 @@
 //! Small numbers out of ids, for the synchronous algorithms that count with them. The best id has the smallest number.
 
-use crate::id::{Uid, Wins};
+use types::{Uid, Wins};
 use crate::view::View;
 
 /// The number of each member. If the lowest id wins it is the id itself. If the highest does, ids are counted down

@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::Uid;
+use types::Uid;
 use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
 use crate::settings::Settings;
 use crate::view::Side;

@@ -14,7 +14,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::election::numbers;
-use crate::id::{Uid, Wins};
+use types::{Uid, Wins};
 use crate::protocol::{Ctx, Kind, Message, Next, Outcome, Rounds};
 use crate::view::View;
 

@@ -12,7 +12,7 @@ pub use peterson_dolev_klawe_rodeh::*;
 pub use ring::*;
 pub use synchronous::*;
 
-use crate::id::{Uid, Wins};
+use types::{Uid, Wins};
 
 /// One fault-free run, as far as theory cares.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 //! Both keep the same nodes active in each phase. They differ in how they notice the end, and so in what they cost.
 
 use super::{Bounds, Case, Expectation, Range, floor_log2};
-use crate::id::Uid;
+use types::Uid;
 
 fn worst(n: usize) -> f64 {
     (2 * n * floor_log2(n) as usize + n) as f64

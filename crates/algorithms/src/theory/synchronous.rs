@@ -2,7 +2,7 @@
 
 use super::{Bounds, Case, Expectation, Range};
 use crate::election::{numbers, time_slice, variable_speeds};
-use crate::id::Uid;
+use types::Uid;
 
 /// The small number of each position, or `None` where the algorithm refuses.
 fn numbers(case: &Case<'_>, first: u32, limit: u32) -> Option<Vec<u32>> {

@@ -89,7 +89,7 @@ fn broken_promises(ledger: &MemberLedger) -> Vec<Finding> {
         match entry.kind {
             // A restarted voter waits until no promise of its former incarnation can run. It does not write that down.
             LedgerKind::Started { .. } => promise = None,
-            LedgerKind::Became { .. } => {}
+            LedgerKind::Became(_) => {}
             LedgerKind::PromiseEnded { holder, .. } => {
                 promise = promise.filter(|((_, promised), _)| *promised != holder);
             }

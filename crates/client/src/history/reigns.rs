@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use super::{Ledgers, MemberLedger};
 use crate::ledger::{LedgerEntry, LedgerKind};
+use types::Cause;
 
 /// A process leaves a sign of life every second: one that left none for this long is taken to be gone.
 const GONE_MS: u64 = 2000;
-
-/// The cause with which a member stops to lead when nobody renewed its lease.
-const LEASE_ENDED: &str = "lease-ended";
 
 /// One member led in one epoch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,15 +17,33 @@ pub struct Reign {
     /// By the clock of the leader, or of the first follower that knew.
     pub from_ms: u64,
     /// Why it began, in the word of whose clock this is.
-    pub cause: String,
+    pub cause: Cause,
     /// When it ended; `None` if it still lasts as far as anybody knows.
     pub to: Option<Span>,
     /// Why it ended.
-    pub end: Option<String>,
+    pub end: Option<ReignEnd>,
     /// Does the leader's own ledger tell of it?
     pub claimed: bool,
     /// Whose ledgers tell of it.
     pub told_by: Vec<u32>,
+}
+
+/// Why a reign ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReignEnd {
+    /// The leader, or a follower, changed its standing.
+    Changed(Cause),
+    /// The process ended and wrote nothing down.
+    ProcessEnded,
+}
+
+impl ReignEnd {
+    pub fn name(self) -> &'static str {
+        match self {
+            ReignEnd::Changed(cause) => cause.name(),
+            ReignEnd::ProcessEnded => "process-ended",
+        }
+    }
 }
 
 /// Somewhere in here, ends included.
@@ -58,7 +74,7 @@ fn end_before_successors(reigns: &mut [Reign]) {
         let later = reigns.iter().filter(|next| next.epoch > epoch && next.leader != leader);
         let Some(next_ms) = later.map(|next| next.from_ms).min() else { continue };
         let reign = &mut reigns[at];
-        let slept = reign.end.as_deref() == Some(LEASE_ENDED) && reign.to.is_some_and(|to| to.latest_ms > next_ms);
+        let slept = reign.end == Some(ReignEnd::Changed(Cause::LeaseEnded)) && reign.to.is_some_and(|to| to.latest_ms > next_ms);
         if slept && next_ms > reign.from_ms {
             let earliest_ms = next_ms.saturating_sub(GONE_MS).max(reign.from_ms);
             reign.to = Some(Span { earliest_ms, latest_ms: next_ms });
@@ -90,7 +106,7 @@ pub(super) struct Stay<'a> {
     pub(super) leader: u32,
     pub(super) epoch: u64,
     pub(super) from: &'a LedgerEntry,
-    cause: &'a str,
+    cause: Cause,
     /// The last entry before it ended, and the one that shows that it had; `None` while it lasts.
     pub(super) to: Option<(&'a LedgerEntry, &'a LedgerEntry)>,
 }
@@ -113,10 +129,10 @@ impl Stay<'_> {
         Some(Span { earliest_ms, latest_ms: after.wall_ms.min(gone).max(earliest_ms) })
     }
 
-    fn end_cause(&self) -> Option<&str> {
+    fn end_cause(&self) -> Option<ReignEnd> {
         self.to.map(|(_, after)| match &after.kind {
-            LedgerKind::Became { cause, .. } => cause.as_str(),
-            _ => "process-ended",
+            LedgerKind::Became(transition) => ReignEnd::Changed(transition.cause),
+            _ => ReignEnd::ProcessEnded,
         })
     }
 
@@ -132,10 +148,11 @@ pub(super) fn stays(ledger: &MemberLedger) -> Vec<Stay<'_>> {
     for entry in &ledger.entries {
         let next = match &entry.kind {
             LedgerKind::Started { .. } => None,
-            LedgerKind::Became { new, leader, epoch, cause, .. } => leader.and_then(|leader| {
+            LedgerKind::Became(transition) => transition.leader().and_then(|leader| {
                 // A member that was elected and does not lead yet, or no more, is no leader of its own.
-                let stay = Stay { member: ledger.id, leader, epoch: *epoch, from: entry, cause, to: None };
-                Some(stay).filter(|stay| !stay.own() || new == "leader")
+                let (epoch, cause) = (transition.now.epoch.0, transition.cause);
+                let stay = Stay { member: ledger.id, leader, epoch, from: entry, cause, to: None };
+                Some(stay).filter(|stay| !stay.own() || transition.leads())
             }),
             LedgerKind::Granted { .. } | LedgerKind::PromiseEnded { .. } => {
                 before = Some(entry);
@@ -169,9 +186,9 @@ fn reign(leader: u32, epoch: u64, stays: &[Stay<'_>]) -> Reign {
         leader,
         epoch,
         from_ms: first.from.wall_ms,
-        cause: first.cause.to_owned(),
+        cause: first.cause,
         to,
-        end: last.and_then(|last| last.end_cause()).map(str::to_owned),
+        end: last.and_then(|last| last.end_cause()),
         claimed,
         told_by,
     }
@@ -201,7 +218,7 @@ mod tests {
         let found = reigns(&cluster([one, two]));
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].leader, found[0].epoch, found[0].from_ms, found[0].to), (2, 4, 210, Some(span(300, 300))));
-        assert_eq!((found[0].cause.as_str(), found[0].end.as_deref()), ("elected", Some("leader-lost")));
+        assert_eq!((found[0].cause, found[0].end), (Cause::Elected, Some(ReignEnd::Changed(Cause::LeaderLost))));
         assert_eq!((found[1].leader, found[1].from_ms, found[1].to), (1, 310, None));
         assert_eq!(found[1].told_by, [1, 2]);
     }
@@ -211,7 +228,7 @@ mod tests {
         let leader = ledger(2, [(100, started(None)), (200, leads(2, 4)), (90_000, started(61_000))]);
         let follower = ledger(1, [(100, started(None)), (201, follows(2, 4)), (61_400, lost(5))]);
         let found = reigns(&cluster([leader.clone(), follower]));
-        assert_eq!((found[0].to, found[0].end.as_deref()), (Some(span(61_000, 61_400)), Some("process-ended")));
+        assert_eq!((found[0].to, found[0].end), (Some(span(61_000, 61_400)), Some(ReignEnd::ProcessEnded)));
         assert_eq!(reigns(&cluster([leader.clone()]))[0].to, Some(span(61_000, 63_000)), "nobody noticed");
         let mut power_cut = leader;
         power_cut.entries[2].boot_id = [2; 16];

@@ -1,6 +1,9 @@
 //! Ledgers written by hand.
 
+use types::{Cause, Epoch, NodeId, Role, Standing};
+
 use super::{Ledgers, MemberLedger, Missing};
+use crate::announcement::Transition;
 use crate::ledger::{LedgerEntry, LedgerKind};
 
 /// One member's entries, at (wall clock in ms, kind); numbered from 1, all members on one machine.
@@ -27,25 +30,26 @@ pub(crate) fn started(last_alive_ms: impl Into<Option<u64>>) -> LedgerKind {
     LedgerKind::Started { incarnation: 1, last_alive_ms: last_alive_ms.into() }
 }
 
-fn became(new: &str, leader: Option<u32>, epoch: u64, cause: &str) -> LedgerKind {
-    LedgerKind::Became { old: None, new: new.to_owned(), leader, epoch, cause: cause.to_owned() }
+pub(crate) fn became(role: Role, leader: Option<u32>, epoch: u64, cause: Cause) -> LedgerKind {
+    let now = Standing { role, leader: leader.map(NodeId), epoch: Epoch(epoch) };
+    LedgerKind::Became(Transition { old: None, now, cause, lease_until_ns: None })
 }
 
 pub(crate) fn leads(me: u32, epoch: u64) -> LedgerKind {
-    became("leader", Some(me), epoch, "elected")
+    became(Role::Leader, Some(me), epoch, Cause::Elected)
 }
 
 pub(crate) fn follows(leader: u32, epoch: u64) -> LedgerKind {
-    became("follower", Some(leader), epoch, "other-elected")
+    became(Role::Follower, Some(leader), epoch, Cause::OtherElected)
 }
 
 pub(crate) fn lost(epoch: u64) -> LedgerKind {
-    became("candidate", None, epoch, "leader-lost")
+    became(Role::Candidate, None, epoch, Cause::LeaderLost)
 }
 
 /// Wakes up and finds its lease over.
 pub(crate) fn lease_over(epoch: u64) -> LedgerKind {
-    became("candidate", None, epoch, "lease-ended")
+    became(Role::Candidate, None, epoch, Cause::LeaseEnded)
 }
 
 pub(crate) fn granted(epoch: u64, holder: u32) -> LedgerKind {

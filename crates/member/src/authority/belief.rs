@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Reach;
 use crate::attempts::{Attempt, Attempts, Reservation};
-use crate::types::{Cause, Claim, Context, Incarnation, News};
+use crate::messages::{Claim, Context, News};
+use types::{Cause, Incarnation};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Belief {

@@ -12,7 +12,8 @@ use super::{Authority, AuthorityCommand, AuthorityEvent, Belief, BeliefRecord, G
 use crate::attempts::Reservation;
 use crate::reign::{Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Vote, VoterRecord};
 use crate::settings::Settings;
-use crate::types::{Cause, Claim, Context, News};
+use crate::messages::{Claim, Context, News};
+use types::Cause;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Quorum {

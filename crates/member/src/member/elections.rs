@@ -7,7 +7,7 @@ use super::Member;
 use crate::authority::{Authority, AuthorityCommand, Reach};
 use crate::candidacy::FORGIVE;
 use crate::positions::{FullPos, NodeSet};
-use crate::types::{Context, Envelope, Record, Round, Timer};
+use crate::messages::{Context, Envelope, Record, Round, Timer};
 
 impl<E: Election, A: Authority> Member<E, A> {
     /// Starts an election: the leader is gone, a participant was lost on the way, or this member wants to take over.

@@ -8,7 +8,8 @@ use crate::authority::{Authority, AuthorityCommand, AuthorityEvent};
 use crate::candidacy::ABSTAIN;
 use crate::children::Children;
 use crate::positions::FullPos;
-use crate::types::{Cause, Claim, Context, Envelope, Event, Record, Role, Standing, Timer};
+use crate::messages::{Claim, Context, Envelope, Event, Record, Timer};
+use types::{Cause, Role, Standing};
 
 impl<E: Election, A: Authority> Member<E, A> {
     pub(super) fn consult(&mut self, ctx: &Context<'_>, command: AuthorityCommand, out: &mut impl Outbox<Self>) {

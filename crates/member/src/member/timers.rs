@@ -7,7 +7,7 @@ use algorithms::{Election, Outbox, Span};
 use super::Member;
 use crate::authority::Authority;
 use crate::positions::FullPos;
-use crate::types::{Context, Timer};
+use crate::messages::{Context, Timer};
 
 /// Doublings of the watchdog's patience.
 const BACKOFF_MAX: u32 = 4;

@@ -4,7 +4,7 @@ use algorithms::{Epoch, Outbox, Span};
 
 use super::{Holder, Msg, Reign, ReignTimer, Released, is_hopeless, is_majority};
 use crate::positions::{FullPos, NodeSet};
-use crate::types::{Context, LeaseTimer};
+use crate::messages::{Context, LeaseTimer};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Candidate {

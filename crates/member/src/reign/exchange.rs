@@ -7,7 +7,7 @@ use super::candidate::{Assent, Bid, Candidate};
 use super::leader::Leader;
 use super::{Holder, LossCause, Msg, Reign, ReignEvent, ReignTimer, Released, is_majority};
 use crate::positions::FullPos;
-use crate::types::{Context, LeaseTimer};
+use crate::messages::{Context, LeaseTimer};
 
 impl Reign {
     pub(super) fn ask(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {

@@ -5,7 +5,7 @@ use algorithms::{Epoch, NodeId};
 
 use super::candidate::Bid;
 use crate::positions::{FullPos, NodeSet};
-use crate::types::LeaseTimer;
+use crate::messages::LeaseTimer;
 
 /// Renewals for which a leader waits for a successor and its own children, four leases: the operator who asked for it
 /// may have given up by then.

@@ -7,7 +7,7 @@ use super::leader::{Leader, Leaving};
 use super::{LossCause, Msg, Reign, ReignEvent, ReignTimer, Released, is_majority};
 use crate::positions::FullPos;
 use crate::settings::OnClose;
-use crate::types::{Context, LeaseTimer};
+use crate::messages::{Context, LeaseTimer};
 
 impl Reign {
     pub(super) fn renew(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {

@@ -25,7 +25,8 @@ use algorithms::{Epoch, Input, NodeId, Outbox, Protocol, Span};
 
 use crate::positions::{FullPos, NodeSet};
 use crate::settings::Settings;
-use crate::types::{Context, Incarnation};
+use crate::messages::Context;
+use ::types::Incarnation;
 use candidate::Candidate;
 use leader::Leader;
 pub use types::{Holder, LossCause, Msg, ReignCommand, ReignEvent, ReignTimer, Released, Vote, VoterRecord};

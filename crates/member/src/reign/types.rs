@@ -5,7 +5,8 @@ use std::time::Duration;
 use algorithms::{Epoch, Kind, Message, NodeId};
 use serde::{Deserialize, Serialize};
 
-use crate::types::{Incarnation, LeaseTimer};
+use crate::messages::LeaseTimer;
+use types::Incarnation;
 
 /// One incarnation of one member. A restarted member is another holder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

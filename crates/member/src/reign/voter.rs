@@ -9,7 +9,8 @@ use super::{Holder, Msg, Reign, ReignEvent, ReignTimer, Released, Vote, VoterRec
 use crate::attempts::MAX_LEAP;
 use crate::positions::{FullPos, NodeSet};
 use crate::settings::OnClose;
-use crate::types::{Context, Incarnation};
+use crate::messages::Context;
+use types::Incarnation;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Voter {

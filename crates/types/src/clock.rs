@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The time since the machine booted, suspensions included. A lease that was measured by a clock that stands still
 /// during a suspension would outlive its promises.
-pub(crate) fn since_boot() -> Duration {
+pub fn since_boot() -> Duration {
     let now = clock_gettime(ClockId::Boottime);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
 }

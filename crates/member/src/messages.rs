@@ -2,6 +2,7 @@
 
 use algorithms::{Ctx, Epoch, Kind, Message, NodeId, Uid};
 use serde::{Deserialize, Serialize};
+use types::{Cause, Incarnation, Standing};
 
 use crate::attempts::Attempt;
 use crate::positions::NodeSet;
@@ -10,21 +11,6 @@ use crate::settings::Settings;
 
 /// What the machines of this crate may look at.
 pub type Context<'a> = Ctx<'a, Settings>;
-
-/// One start of a process: the counter grows with every start, the nonce tells copies of a disk apart.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct Incarnation {
-    pub counter: u64,
-    pub nonce: u64,
-}
-
-impl Incarnation {
-    /// The start after this one.
-    #[must_use]
-    pub fn next(self, nonce: u64) -> Self {
-        Incarnation { counter: self.counter + 1, nonce }
-    }
-}
 
 /// Numbers an election attempt. Ordered: a newer round replaces an older one at every member it reaches.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -176,105 +162,6 @@ pub enum Command {
 pub struct Record<A, E> {
     pub authority: A,
     pub algorithm: Option<E>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    Leader,
-    Follower,
-    /// Knows no leader.
-    Candidate,
-    Witness,
-    Learner,
-}
-
-impl Role {
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Leader => "leader",
-            Role::Follower => "follower",
-            Role::Candidate => "candidate",
-            Role::Witness => "witness",
-            Role::Learner => "learner",
-        }
-    }
-}
-
-/// Where a member stands after a transition.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct Standing {
-    pub role: Role,
-    pub leader: Option<NodeId>,
-    /// The leader's epoch; without a leader the smallest epoch the next one may have.
-    pub epoch: Epoch,
-}
-
-/// Why a member changed its standing.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cause {
-    Started,
-    /// Won an election.
-    Elected,
-    /// Another member won the election this one took part in.
-    OtherElected,
-    /// Heard of the leader from a heartbeat.
-    Heard,
-    /// The leader's connection closed or it fell silent.
-    LeaderLost,
-    /// The leader resigned.
-    LeaderResigned,
-    /// Resigned itself.
-    SteppedDown,
-    /// A restarted member was ahead: the leader moved its epoch past it.
-    Bumped,
-    /// The algorithm halted to reorganise.
-    Halted,
-    /// The lease ended without a majority for the next one.
-    LeaseEnded,
-    /// Handed over to another member.
-    HandedOver,
-    /// Too few voters stayed connected, where a closed connection frees a voter.
-    SupportersLost,
-    /// Its own vote went to another candidate.
-    Superseded,
-}
-
-impl Cause {
-    pub const ALL: [Cause; 13] = [
-        Cause::Started,
-        Cause::Elected,
-        Cause::OtherElected,
-        Cause::Heard,
-        Cause::LeaderLost,
-        Cause::LeaderResigned,
-        Cause::SteppedDown,
-        Cause::Bumped,
-        Cause::Halted,
-        Cause::LeaseEnded,
-        Cause::HandedOver,
-        Cause::SupportersLost,
-        Cause::Superseded,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Cause::Started => "started",
-            Cause::Elected => "elected",
-            Cause::OtherElected => "other-elected",
-            Cause::Heard => "heard",
-            Cause::LeaderLost => "leader-lost",
-            Cause::LeaderResigned => "leader-resigned",
-            Cause::SteppedDown => "stepped-down",
-            Cause::Bumped => "bumped",
-            Cause::Halted => "halted",
-            Cause::LeaseEnded => "lease-ended",
-            Cause::HandedOver => "handed-over",
-            Cause::SupportersLost => "supporters-lost",
-            Cause::Superseded => "superseded",
-        }
-    }
 }
 
 impl From<LossCause> for Cause {

@@ -1,0 +1,48 @@
+//! The announcements of one member, as they happen.
+
+use crate::announcement::Announcement;
+use crate::connection::{ClientError, Replies};
+use crate::wire::Response;
+
+/// A stream of announcements. Dropping it ends the stream.
+#[derive(Debug)]
+pub struct Watch(Replies);
+
+/// One item of the stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Watched {
+    Announced(Announcement),
+    /// So many announcements were left out here, because they were not read fast enough.
+    Gap { missed: u64 },
+}
+
+impl Watch {
+    pub(crate) fn new(replies: Replies) -> Self {
+        Watch(replies)
+    }
+
+    pub fn member_id(&self) -> u32 {
+        self.0.client().member_id()
+    }
+
+    /// The next announcement or gap; `None` once the member has closed the connection. Cancel-safe.
+    pub async fn next(&mut self) -> Result<Option<Watched>, ClientError> {
+        match self.0.next().await? {
+            Some(Response::Announced(announcement)) => Ok(Some(Watched::Announced(announcement))),
+            Some(Response::Gap { missed }) => Ok(Some(Watched::Gap { missed })),
+            Some(_) => Err(ClientError::Unexpected),
+            None => Ok(None),
+        }
+    }
+
+    /// The next announcement; gaps are passed over. Cancel-safe.
+    pub async fn next_announcement(&mut self) -> Result<Option<Announcement>, ClientError> {
+        loop {
+            match self.next().await? {
+                Some(Watched::Announced(announcement)) => return Ok(Some(announcement)),
+                Some(Watched::Gap { .. }) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Which of the machines of one process.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Names one machine of a process; the same number names its counterparts in the other processes of the cluster.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct InstanceId(pub u16);
+
+impl InstanceId {
+    /// The election that every cluster has.
+    pub const ELECTION: InstanceId = InstanceId(0);
+    /// The lock service; the names of locks are inside its messages.
+    pub const LOCKS: InstanceId = InstanceId(1);
+    /// The first number that a config may give to an instance of its own.
+    pub const FIRST_CONFIGURED: InstanceId = InstanceId(256);
+}
+
+impl fmt::Display for InstanceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,27 @@
+//! The vocabulary that every crate shares: the same types in the machines, on the wire, on the disk and in JSON.
+//!
+//! Values only: nothing here decides anything. Enums travel as numbers between processes and are words in JSON alone.
+//!
+//! - `id`: members, epochs, fencing tokens. `standing`: roles, causes of a change, kinds of safety.
+//! - `incarnation`: one start of a process. `instance`: the machines that share one process.
+//! - `clock`: time since boot. `duration`: how durations are written. `dice`: random words from a seed.
+
+mod clock;
+mod dice;
+mod duration;
+mod id;
+mod incarnation;
+mod instance;
+mod name;
+mod standing;
+mod topology;
+
+pub use clock::since_boot;
+pub use dice::Dice;
+pub use duration::{DurationError, format_duration, parse_duration};
+pub use id::{Epoch, NodeId, Token, Uid, Wins};
+pub use incarnation::Incarnation;
+pub use instance::InstanceId;
+pub use name::UnknownName;
+pub use standing::{Cause, Role, Safety, Standing};
+pub use topology::Topology;

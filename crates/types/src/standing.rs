@@ -1,0 +1,197 @@
+//! Where a member stands, and why.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Epoch, NodeId};
+use crate::name::{UnknownName, by_name};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    Leader,
+    Follower,
+    /// Knows no leader.
+    Candidate,
+    Witness,
+    Learner,
+}
+
+impl Role {
+    pub const ALL: [Role; 5] = [Role::Leader, Role::Follower, Role::Candidate, Role::Witness, Role::Learner];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Leader => "leader",
+            Role::Follower => "follower",
+            Role::Candidate => "candidate",
+            Role::Witness => "witness",
+            Role::Learner => "learner",
+        }
+    }
+}
+
+/// Where a member stands after a transition.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Standing {
+    pub role: Role,
+    pub leader: Option<NodeId>,
+    /// The leader's epoch; without a leader the smallest epoch the next one may have.
+    pub epoch: Epoch,
+}
+
+/// Why a member changed its standing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    Started,
+    /// Won an election.
+    Elected,
+    /// Another member won the election this one took part in.
+    OtherElected,
+    /// Heard of the leader from a heartbeat.
+    Heard,
+    /// The leader's connection closed or it fell silent.
+    LeaderLost,
+    /// The leader resigned.
+    LeaderResigned,
+    /// Resigned itself.
+    SteppedDown,
+    /// A restarted member was ahead: the leader moved its epoch past it.
+    Bumped,
+    /// The algorithm halted to reorganise.
+    Halted,
+    /// The lease ended without a majority for the next one.
+    LeaseEnded,
+    /// Handed over to another member.
+    HandedOver,
+    /// Too few voters stayed connected, where a closed connection frees a voter.
+    SupportersLost,
+    /// Its own vote went to another candidate.
+    Superseded,
+}
+
+impl Cause {
+    pub const ALL: [Cause; 13] = [
+        Cause::Started,
+        Cause::Elected,
+        Cause::OtherElected,
+        Cause::Heard,
+        Cause::LeaderLost,
+        Cause::LeaderResigned,
+        Cause::SteppedDown,
+        Cause::Bumped,
+        Cause::Halted,
+        Cause::LeaseEnded,
+        Cause::HandedOver,
+        Cause::SupportersLost,
+        Cause::Superseded,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Started => "started",
+            Cause::Elected => "elected",
+            Cause::OtherElected => "other-elected",
+            Cause::Heard => "heard",
+            Cause::LeaderLost => "leader-lost",
+            Cause::LeaderResigned => "leader-resigned",
+            Cause::SteppedDown => "stepped-down",
+            Cause::Bumped => "bumped",
+            Cause::Halted => "halted",
+            Cause::LeaseEnded => "lease-ended",
+            Cause::HandedOver => "handed-over",
+            Cause::SupportersLost => "supporters-lost",
+            Cause::Superseded => "superseded",
+        }
+    }
+}
+
+/// Who may claim to lead. Each is an authority of the crate `member`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Safety {
+    /// The winner of the election: one leader per connected component, as in the papers.
+    Classic,
+    /// The winner of the election, once a majority of the voters has granted it a lease.
+    Quorum,
+}
+
+impl Safety {
+    pub const ALL: [Safety; 2] = [Safety::Classic, Safety::Quorum];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Safety::Classic => "classic",
+            Safety::Quorum => "quorum",
+        }
+    }
+}
+
+impl FromStr for Role {
+    type Err = UnknownName;
+
+    fn from_str(word: &str) -> Result<Self, UnknownName> {
+        by_name(&Role::ALL, Role::name, word)
+    }
+}
+
+impl FromStr for Cause {
+    type Err = UnknownName;
+
+    fn from_str(word: &str) -> Result<Self, UnknownName> {
+        by_name(&Cause::ALL, Cause::name, word)
+    }
+}
+
+impl FromStr for Safety {
+    type Err = UnknownName;
+
+    fn from_str(word: &str) -> Result<Self, UnknownName> {
+        by_name(&Safety::ALL, Safety::name, word)
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Safety {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_and_others_are_refused() {
+        assert!(Role::ALL.iter().all(|role| role.name().parse() == Ok(*role)));
+        assert!(Cause::ALL.iter().all(|cause| cause.name().parse() == Ok(*cause)));
+        assert!(Safety::ALL.iter().all(|safety| safety.name().parse() == Ok(*safety)));
+        let error = "quorums".parse::<Safety>().unwrap_err().to_string();
+        assert_eq!(error, "`quorums` is unknown: write one of classic, quorum");
+    }
+
+    #[test]
+    fn names_are_what_json_shows() {
+        fn shown(value: impl Serialize) -> String {
+            serde_json::to_string(&value).unwrap().trim_matches('"').to_owned()
+        }
+        assert!(Role::ALL.iter().all(|role| shown(role) == role.name()));
+        assert!(Cause::ALL.iter().all(|cause| shown(cause) == cause.name()));
+        assert!(Safety::ALL.iter().all(|safety| shown(safety) == safety.name()));
+    }
+}
