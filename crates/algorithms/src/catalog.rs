@@ -5,11 +5,11 @@ use crate::election::{
     bully, bully_1982, chang_roberts, dolev_klawe_rodeh, hirschberg_sinclair, hirschberg_sinclair_reply, itai_rodeh,
     le_lann, modified_ring, peterson, ring_list, time_slice, variable_speeds,
 };
-use types::Wins;
 use crate::protocol::{Election, Rounds};
 use crate::theory::{self, Bounds, Case, Expectation};
 use crate::view::View;
 use types::Topology;
+use types::Wins;
 
 /// What a config gets that names no algorithm.
 pub const DEFAULT: &str = "bully";

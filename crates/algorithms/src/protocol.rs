@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use types::{Epoch, NodeId, Uid, Wins};
 use crate::settings::{Ranks, Settings};
 use crate::view::{Link, View};
+use types::{Epoch, NodeId, Uid, Wins};
 
 /// Plain values: they travel, are stored, compared and hashed by the model checker.
 pub trait Data: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {}

@@ -58,8 +58,8 @@ impl Happened {
 /// A change of a member's standing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Transition {
-    /// `None`: nothing was announced before in this process start.
-    pub old: Option<Standing>,
+    /// The role before; `None`: nothing was announced before in this process start.
+    pub old: Option<Role>,
     pub now: Standing,
     pub cause: Cause,
     /// When the lease of a leader ends, on the clock of `boot_ns`, where leadership has one.

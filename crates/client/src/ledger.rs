@@ -55,7 +55,7 @@ mod tests {
     fn pages_of_any_length_and_kind_are_read_back_within_a_frame() {
         let standing = Standing { role: Role::Follower, leader: Some(NodeId(u32::MAX)), epoch: Epoch(u64::MAX) };
         let became = LedgerKind::Became(Transition {
-            old: Some(standing),
+            old: Some(Role::Leader),
             now: standing,
             cause: Cause::Superseded,
             lease_until_ns: Some(u64::MAX),

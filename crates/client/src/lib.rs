@@ -26,11 +26,10 @@ mod wire;
 
 pub use announcement::{Announcement, ElectionCost, ElectionName, Happened, KindCount, Transition};
 pub use ask::{Answer, ask_all, ask_ledgers, within};
+pub use attachment::{Attachment, Notice};
 pub use chaos::{CHAOS_MAX, Chaos, Way};
 pub use cluster_file::{ClusterFile, ClusterFileError, DEFAULT_CONFIG};
-pub use attachment::{Attachment, Notice};
 pub use connection::{Client, ClientError};
-pub use watch::{Watch, Watched};
 pub use endpoint::Endpoint;
 pub use explain::{Evidence, Explanation, cause_in_words, explain};
 pub use fence::{Fence, FenceError};
@@ -40,4 +39,5 @@ pub use observe::{News, Observer, Report};
 pub use transport::{ClientSettings, ConnectError, RefuseCode, Secret, SecretError};
 pub use types::{Cause, DurationError, Role, Safety, Standing, Topology, format_duration, parse_duration};
 pub use verdict::{Electorate, NoLeader, Verdict, View, find_leader};
+pub use watch::{Watch, Watched};
 pub use wire::{Auth, Call, CallId, FailCode, MemberStatus, PeerStatus, Reply, Request, Response};

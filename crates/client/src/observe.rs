@@ -15,7 +15,6 @@ use crate::endpoint::Endpoint;
 use crate::verdict::{Electorate, Verdict, View};
 use types::Safety;
 
-
 const REDIAL_MIN: Duration = Duration::from_millis(10);
 const REDIAL_MAX: Duration = Duration::from_millis(250);
 

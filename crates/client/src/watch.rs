@@ -13,7 +13,9 @@ pub struct Watch(Replies);
 pub enum Watched {
     Announced(Announcement),
     /// So many announcements were left out here, because they were not read fast enough.
-    Gap { missed: u64 },
+    Gap {
+        missed: u64,
+    },
 }
 
 impl Watch {

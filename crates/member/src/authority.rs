@@ -18,9 +18,9 @@ pub use classic::Classic;
 pub use quorum::{Quorum, QuorumRecord};
 
 use crate::attempts::{Attempt, Attempts};
+use crate::messages::{Claim, Context, LeaseTimer, News};
 use crate::reign::{Holder, Reign, Vote};
 use crate::settings::Settings;
-use crate::messages::{Claim, Context, LeaseTimer, News};
 use types::{Cause, Incarnation};
 
 /// A machine like any other: the member around it tells it what it hears ([`AuthorityCommand`]) and does what it says

@@ -8,8 +8,8 @@ use std::time::Duration;
 use algorithms::{Span, Topology, View};
 
 use crate::authority::Reach;
-use crate::positions::{FullPos, NodeSet};
 use crate::messages::Context;
+use crate::positions::{FullPos, NodeSet};
 
 /// How patient the detector becomes with a peer it wrongly suspected: +25 % each time, at most doubled.
 const MAX_RAISES: u8 = 4;

@@ -33,8 +33,8 @@ pub use authority::{
 pub use candidacy::{ABSTAIN, FORGIVE};
 pub use live::{MemberVisitor, dispatch};
 pub use member::Member;
+pub use messages::{Beat, Claim, Command, Context, Envelope, Event, LeaseTimer, News, Record, Round, Timer};
 pub use positions::{FullPos, NodeSet};
 pub use settings::{OnClose, Settings, Timing};
 pub use synchroniser::{Frame, Synchronised};
-pub use messages::{Beat, Claim, Command, Context, Envelope, Event, LeaseTimer, News, Record, Round, Timer};
 pub use types::{Cause, Incarnation, Role, Safety, Standing};

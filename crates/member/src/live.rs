@@ -5,8 +5,8 @@ use algorithms::catalog::{self, Row, Visitor};
 use algorithms::{Election, Rounds};
 
 use crate::authority::{Authority, Classic, Quorum};
-use types::Safety;
 use crate::synchroniser::Synchronised;
+use types::Safety;
 
 /// As [`Visitor`], for drivers of whole members.
 pub trait MemberVisitor {

@@ -14,13 +14,13 @@ use crate::authority::{Authority, AuthorityCommand, AuthorityEvent};
 use crate::candidacy::Candidacy;
 use crate::children::Children;
 use crate::failure_detector::FailureDetector;
+use crate::messages::{Command, Context, Envelope, Event, Record, Round, Timer};
 use crate::positions::{FullPos, NodeSet};
 use crate::reign::Holder;
 use crate::rounds::RoundState;
 use crate::settings::Settings;
-use crate::messages::{Command, Context, Envelope, Event, Record, Timer};
-use types::{Cause, Incarnation, Role, Standing};
 use timers::ArmedTimers;
+use types::{Cause, Incarnation, Role, Standing};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Member<E: Election, A: Authority> {
@@ -117,6 +117,16 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     pub fn authority(&self) -> &A {
         &self.authority
+    }
+
+    /// The round in hand; `None` before the first, and for an algorithm that numbers its own attempts.
+    pub fn round(&self) -> Option<Round> {
+        self.round.round()
+    }
+
+    /// The members that take part in the round in hand.
+    pub fn round_participants(&self) -> NodeSet {
+        self.round.participants()
     }
 
     pub fn machine(&self) -> &E {

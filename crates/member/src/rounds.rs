@@ -11,8 +11,8 @@ use algorithms::drive::{Effect, Effects};
 use algorithms::{Ctx, Election, Input, Life, Link, View};
 
 use crate::authority::ElectionKind;
-use crate::positions::{FullPos, NodeSet, RoundPos};
 use crate::messages::{Context, Round};
+use crate::positions::{FullPos, NodeSet, RoundPos};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct RoundState<E: Election> {

@@ -5,7 +5,6 @@ mod check;
 mod problems;
 mod read;
 mod section;
-mod units;
 
 use std::fmt;
 use std::fs;
@@ -13,12 +12,12 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use algorithms::catalog::Row;
-use algorithms::{NodeId, Topology, Uid, View};
+use algorithms::{NodeId, Topology, Uid, View, Wins};
 use member::{Safety, Settings};
 use sha2::{Digest, Sha256};
+use types::{InstanceId, format_duration};
 
 pub use problems::{Problem, Problems};
-pub use units::{Human, parse_duration};
 
 /// An annotated config that names every key; `ctl config --example` prints it.
 pub const EXAMPLE: &str = include_str!("../../../config/example.toml");
@@ -39,6 +38,8 @@ pub struct Config {
     /// Who may claim to lead.
     pub safety: Safety,
     pub settings: Settings,
+    /// Elections of their own beside the cluster's, over the same connections and disk.
+    pub instances: Vec<ConfiguredInstance>,
     /// In the order of the file, which is the order of a ring.
     pub peers: Vec<Peer>,
     /// The edges of a graph; empty for other topologies.
@@ -57,6 +58,23 @@ pub struct Config {
     pub priority_command: Option<String>,
     /// What the file asks for and this version does not do; worth a warning at the start.
     pub notices: Vec<Problem>,
+}
+
+/// One `[[instances]]` table.
+#[derive(Clone, Debug)]
+pub struct ConfiguredInstance {
+    pub id: InstanceId,
+    pub row: &'static Row,
+    pub wins: Wins,
+}
+
+/// One election that this cluster runs.
+#[derive(Clone, Debug)]
+pub struct ElectionConfig {
+    pub instance: InstanceId,
+    pub row: &'static Row,
+    pub topology: Topology,
+    pub settings: Settings,
 }
 
 /// One `[[peers]]` table.
@@ -120,10 +138,30 @@ impl Config {
         read::config(text, path)
     }
 
-    /// All configured members, in the order of the file.
+    /// The cluster's own election first, then those of `[[instances]]`. Safety, timing and members are the same for all.
+    pub fn elections(&self) -> Vec<ElectionConfig> {
+        let (row, topology) = (self.row, self.topology);
+        let own = ElectionConfig { instance: InstanceId::ELECTION, row, topology, settings: self.settings.clone() };
+        let another = |configured: &ConfiguredInstance| {
+            let (instance, row) = (configured.id, configured.row);
+            let mut settings = self.settings.clone();
+            settings.election.wins = configured.wins;
+            settings.election.coordinator_timeout =
+                settings.election.answer_timeout.saturating_mul(row.coordinator_factor);
+            ElectionConfig { instance, row, topology: row.topology, settings }
+        };
+        std::iter::once(own).chain(self.instances.iter().map(another)).collect()
+    }
+
+    /// All configured members, in the order of the file, linked as the cluster's election is.
     pub fn view(&self) -> View {
+        self.view_as(self.topology)
+    }
+
+    /// All configured members, in the order of the file.
+    pub fn view_as(&self, topology: Topology) -> View {
         let members: Vec<Uid> = self.peers.iter().map(Peer::uid).collect();
-        match self.topology {
+        match topology {
             Topology::Ring => View::ring(members),
             Topology::Mesh => View::mesh(members),
             Topology::Graph => {
@@ -179,10 +217,19 @@ impl Config {
             fact("members", format!("{:016x}", self.members_digest())),
             fact("safety", self.safety.name().to_owned()),
             fact("wins", format!("{:?}", self.settings.election.wins).to_lowercase()),
-            fact("lease", Human(timing.lease).to_string()),
+            fact("lease", format_duration(timing.lease)),
             fact("max_drift", timing.max_drift.to_string()),
             fact("on_close", self.settings.on_close.name().to_owned()),
+            fact("instances", self.instances_fact()),
         ]
+    }
+
+    /// Every instance that the config adds, with all that must be equal between members.
+    fn instances_fact(&self) -> String {
+        let wins = |wins: Wins| format!("{wins:?}").to_lowercase();
+        let one =
+            |instance: &ConfiguredInstance| format!("{} {} {}", instance.id, instance.row.name, wins(instance.wins));
+        self.instances.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
     /// Stands for what the votes on disk were given under: who votes, and for how long. Another one must not go on with
@@ -190,7 +237,7 @@ impl Config {
     pub fn votes_digest(&self) -> u64 {
         let mut hash = Sha256::new();
         let timing = &self.settings.timing;
-        hash.update(format!("{} {}\n", Human(timing.lease), timing.max_drift));
+        hash.update(format!("{} {}\n", format_duration(timing.lease), timing.max_drift));
         let mut peers: Vec<&Peer> = self.peers.iter().collect();
         peers.sort_by_key(|peer| peer.id);
         for peer in peers {

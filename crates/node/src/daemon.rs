@@ -1,44 +1,46 @@
-//! The event loop: one task owns the member and every socket.
+//! The event loop: one task owns every machine and every socket of this process.
 //!
-//! One direction: an event of the network, the disk, a timer or a signal becomes an input; the member's effects are
-//! carried out in order; the sockets are flushed. Nobody else touches any of it, so there are no locks.
+//! One direction: an event of the network, the disk, a timer or a signal becomes an input of the instances that it
+//! concerns; their effects are carried out in order; the sockets are flushed; subscribers hear what happened. No other
+//! task touches any of it, so there are no locks around it.
 
 mod attached;
+mod calls;
+mod effects;
+mod leave;
 mod orders;
-mod outside;
 mod volume;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use algorithms::NodeId;
 use anyhow::{Context as _, anyhow, bail};
-use client::{FailCode, MemberStatus, PeerStatus, Request, Response};
-use member::{Cause, Command, NodeSet, Role, Safety, Standing};
+use bytes::{Buf, BytesMut};
+use client::{FailCode, Happened, Response};
+use member::{Command, NodeSet};
 use tokio::signal::unix::{SignalKind, signal};
-use transport::{ClientId, DownReason, Event as NetEvent, Incarnation, Net, RefuseCode, Secret, codec};
+use transport::{DownReason, Event as NetEvent, Incarnation, Net, RefuseCode, Secret};
+use types::{InstanceId, since_boot};
 
 use self::attached::Attached;
-use self::outside::{Outside, event_of};
-use self::volume::{Outdone, Volume};
-use crate::chaos;
-use crate::clock::since_boot;
+use self::calls::reply;
+use self::effects::Effects;
+use self::volume::{StaleRun, Volume};
 use crate::config::Config;
 use crate::disk::{Disk, Written};
-use crate::face::Face;
-use crate::hooks::Hooks;
-use crate::host::{self, Instance, Setup};
+use crate::hooks::{HookQueue, Hooks};
+use crate::instance::{self, Instance, Setup};
 use crate::ledger::Ledger;
 use crate::notify::Notify;
-use crate::records::{self, Kept, OnDisk};
+use crate::publisher::{LogLines, Publisher, Subscriber, Subscription};
+use crate::records;
+use crate::startup_check;
 use crate::storage::StateFile;
-use crate::votes;
+use crate::visible_state::{ProcessState, VisibleState};
 
-/// How long a leaving leader waits for its successor.
-const HANDOVER: Duration = Duration::from_secs(1);
-/// And how long for its children, which the member itself gives up after as long. Never less than a lease.
-const CHILDREN: Duration = Duration::from_secs(1);
 /// A new cluster that is not complete by then is told what it waits for.
 const INCOMPLETE: Duration = Duration::from_secs(5);
 /// A member that is refused as a duplicate for this long is one; a restart is refused only until its old connections
@@ -46,29 +48,40 @@ const INCOMPLETE: Duration = Duration::from_secs(5);
 const DUPLICATE: Duration = Duration::from_secs(3);
 
 /// Runs until a signal or a fatal error.
-pub async fn run(config: Config, id: NodeId, data_dir: &std::path::Path, start: votes::Start) -> anyhow::Result<()> {
+pub async fn run(
+    config: Config,
+    id: NodeId,
+    data_dir: std::path::PathBuf,
+    start: startup_check::Start,
+) -> anyhow::Result<()> {
     let address = config.listen_address(id).ok_or_else(|| anyhow!("no listen address"))?;
     let secret = config.secret_file.as_deref().map(Secret::from_file).transpose()?;
-    let (store, stored) = records::open(data_dir)?;
+    let (store, stored) = records::open(&data_dir)?;
     if stored.as_ref().is_some_and(|file| file.volume.refused) {
         bail!("this volume was refused before, as rolled back or copied. {}", volume::remedy(&store.path()));
     }
-    let stored = votes::go_on(&config, id, stored, start)?;
-    // Before the first socket: threads that wait for the disk must hold none open (see `descriptors`).
-    let mut kept = (Disk::start(store)?, Ledger::open(data_dir), stored);
+    let mut stored = startup_check::check_record(&config, id, stored, start)?;
+    // Before the first socket: the threads that wait for the disk and for hooks must hold none open (see `descriptors`).
+    let mut disk = Disk::start(store)?;
+    let mut ledger = Ledger::open(&data_dir);
+    let hooks = config.on_change.clone().map(Hooks::start).transpose()?;
     let listener = TcpListener::bind(&address)
-        .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows who)"))?;
-    let home = Home { config, id, secret, listener };
-    loop {
-        let (disk, ledger, stored) = kept;
+        .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows which)"))?;
+    let home = Home { config, id, secret, listener, hooks: hooks.as_ref().map(Hooks::queue) };
+    let left = loop {
         match Daemon::start(&home, disk, ledger, stored).await?.serve().await? {
-            Ended::Left => return Ok(()),
-            Ended::Outdone(outdone) => {
-                let (disk, ledger, file) = *outdone;
-                kept = (disk, ledger, Some(file));
+            Ended::Left => break Ok(()),
+            Ended::Stale(begin_again) => {
+                let file;
+                (disk, ledger, file) = *begin_again;
+                stored = Some(file);
             }
         }
+    };
+    if let Some(hooks) = hooks {
+        hooks.finish();
     }
+    left
 }
 
 /// What stays the same should the daemon begin anew.
@@ -77,76 +90,94 @@ struct Home {
     id: NodeId,
     secret: Option<Secret>,
     listener: TcpListener,
+    hooks: Option<HookQueue>,
 }
 
 enum Ended {
     Left,
-    /// The others have seen a later incarnation, and this one had nothing to lose: begin above it.
-    Outdone(Box<(Disk, Ledger<ClientId>, StateFile)>),
+    /// A peer has seen a later incarnation of this member, and this one had nothing to lose: begin after it.
+    Stale(Box<(Disk, Ledger<Subscription>, StateFile)>),
 }
+
+/// One machine of this process and what belongs to it alone.
+struct Running {
+    machine: Box<dyn Instance>,
+    algorithm: &'static str,
+    shown: Arc<VisibleState>,
+    attached: Attached,
+}
+
+type Instances = BTreeMap<InstanceId, Running>;
 
 struct Daemon {
     config: Config,
     id: NodeId,
-    instance: Box<dyn Instance>,
-    outside: Outside,
-    started: Instant,
-    /// Since when everybody refuses this process as a second one with its id.
+    instances: Instances,
+    net: Net,
+    volume: Volume,
+    /// Dropped before the ledger, which waits for its last entries.
+    publisher: Publisher,
+    ledger: Ledger<Subscription>,
+    notify: Notify,
+    process: Arc<ProcessState>,
+    /// Since when every peer refuses this process as a second one with its id.
     duplicate_since: Option<Instant>,
-    /// The counter of a later incarnation of this member that a peer has seen.
-    outdone: Option<Outdone>,
+    /// A peer has seen a later incarnation of this member.
+    stale_run: Option<StaleRun>,
     said_missing: bool,
     links: NodeSet,
+    /// Where frames are put together.
+    frame: BytesMut,
 }
 
 impl Daemon {
     async fn start(
         home: &Home,
         disk: Disk,
-        mut ledger: Ledger<ClientId>,
+        ledger: Ledger<Subscription>,
         stored: Option<StateFile>,
     ) -> anyhow::Result<Self> {
         let (config, id) = (home.config.clone(), home.id);
-        let me = config.start_as(id)?.uid();
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|error| anyhow!("the kernel gives no randomness: {error}"))?;
-        let setup = Setup {
-            me,
-            view: config.view(),
-            settings: config.settings.clone(),
-            stored: stored.as_ref().and_then(|file| kept(file, config.row.name)),
-            seed: u64::from_le_bytes(seed),
-        };
-        let mut instance = host::start(config.row, config.safety, setup)?;
-        let face = Face::new(instance.standing(), config.safety == Safety::Quorum);
-        let volume = Volume::begin(disk, &config, id, stored, instance.as_mut()).await?;
-        let incarnation = instance.incarnation();
-        let peers = config.peers.iter().filter(|peer| peer.id != id).map(|peer| (peer.id.0, peer.address.clone()));
+        let mut machines = machines(&config, id, stored.as_ref())?;
+        let (own, _) = machines.first().ok_or_else(|| anyhow!("no election"))?;
+        let incarnation = own.incarnation();
+        let peers = || config.peers.iter().filter(|peer| peer.id != id);
+        let ids = peers().map(|peer| peer.id);
+        let process = Arc::new(ProcessState::new(id, config.name.clone(), incarnation.counter, ids));
+        let mut instances = Instances::new();
+        for (machine, election) in machines.drain(..) {
+            let kind = (election.row.name, election.topology, config.safety);
+            let shown = VisibleState::new(Arc::clone(&process), election.instance, kind, machine.standing());
+            let (shown, attached) = (Arc::new(shown), Attached::default());
+            instances.insert(election.instance, Running { machine, algorithm: election.row.name, shown, attached });
+        }
+        let volume = Volume::begin(disk, &config, id, stored, &mut instances).await?;
         let incarnation = Incarnation { counter: incarnation.counter, nonce: incarnation.nonce };
-        let mut settings = transport::Settings::new(config.name.clone(), id.0, incarnation, peers.collect());
+        let addresses = peers().map(|peer| (peer.id.0, peer.address.clone())).collect();
+        let mut settings = transport::Settings::new(config.name.clone(), id.0, incarnation, addresses);
         settings.facts = config.facts();
         settings.secret.clone_from(&home.secret);
         settings.seen = volume.seen();
         settings.dial_timeout = config.settings.timing.suspect_after * 2;
         settings.backoff_max = Duration::from_millis(500);
-        ledger.started(incarnation.counter);
-        let outside = Outside {
+        let mut publisher = Publisher::new(id, subscribers(&ledger, home.hooks.clone()));
+        publisher.publish(InstanceId::ELECTION, Happened::Started { incarnation: incarnation.counter });
+        Ok(Daemon {
             net: Net::start(settings, home.listener.try_clone()?)?,
-            volume,
-            ledger,
-            face,
+            config,
             id,
-            watchers: BTreeSet::new(),
-            last_heard: BTreeMap::new(),
+            instances,
+            volume,
+            publisher,
+            ledger,
             notify: Notify::from_env(),
-            hooks: config.on_change.clone().map(Hooks::start).transpose()?,
-            untold: Vec::new(),
-            attached: Attached::default(),
-        };
-        let links = NodeSet::default();
-        let started = Instant::now();
-        let (duplicate_since, outdone, said_missing) = (None, None, false);
-        Ok(Daemon { config, id, instance, outside, started, duplicate_since, outdone, said_missing, links })
+            process,
+            duplicate_since: None,
+            stale_run: None,
+            said_missing: false,
+            links: NodeSet::default(),
+            frame: BytesMut::new(),
+        })
     }
 
     async fn serve(mut self) -> anyhow::Result<Ended> {
@@ -154,37 +185,41 @@ impl Daemon {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut hangup = signal(SignalKind::hangup())?;
         tracing::info!(
-            id = self.id.0, cluster = self.config.name, algorithm = self.config.row.name, address = %self.outside.net.local_addr(),
-            incarnation = self.instance.incarnation().counter, "started"
+            id = self.id.0, cluster = self.config.name, algorithm = self.config.row.name, address = %self.net.local_addr(),
+            instances = self.instances.len(), "started"
         );
         self.carry_out();
-        self.outside.notify.say("READY=1");
+        self.notify.say("READY=1");
         let sleep = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(sleep);
+        let mut wakes_at = None;
         loop {
-            let deadline = self.instance.deadline().into_iter().chain(self.outside.volume.deadline()).min();
-            let left = deadline.map_or(Duration::from_hours(1), |due| due.saturating_sub(since_boot()));
-            sleep.as_mut().reset(tokio::time::Instant::now() + left);
+            let deadline = self.deadline().unwrap_or_else(|| since_boot() + Duration::from_hours(1));
+            // Moving a timer costs more than asking whether it must be moved.
+            if wakes_at != Some(deadline) {
+                wakes_at = Some(deadline);
+                sleep.as_mut().reset(tokio::time::Instant::now() + deadline.saturating_sub(since_boot()));
+            }
             tokio::select! {
                 biased;
-                () = &mut sleep => {}
-                // Rare, and whoever waits for it must not wait behind clients that never stop asking.
-                written = self.outside.volume.written() => self.written(written)?,
+                () = &mut sleep => wakes_at = None,
+                // Rare, and an election must not wait for it behind clients that never stop asking.
+                written = self.volume.written() => self.written(written)?,
                 _ = terminate.recv() => return self.leave().await.map(|()| Ended::Left),
                 _ = interrupt.recv() => return self.leave().await.map(|()| Ended::Left),
                 _ = hangup.recv() => tracing::info!("SIGHUP: nothing in this config can change while running"),
-                event = self.outside.net.event() => self.network(event)?,
-                (client, page) = self.outside.ledger.answered() => self.outside.reply(client, &Response::History(page)),
+                event = self.net.event() => self.network(event)?,
+                (asked, page) = self.ledger.answered() => reply(&mut self.net, asked, Response::History(page)),
             }
-            match self.outdone.take() {
+            match self.stale_run.take() {
                 None => {}
-                Some(Outdone::By(counter)) => {
-                    let Outside { volume, ledger, .. } = self.outside;
-                    let (disk, file) = volume.above(counter);
-                    return Ok(Ended::Outdone(Box::new((disk, ledger, file))));
+                Some(StaleRun::ResumeAfter(counter)) => {
+                    let Daemon { volume, ledger, .. } = self;
+                    let (disk, file) = volume.resume_after(counter);
+                    return Ok(Ended::Stale(Box::new((disk, ledger, file))));
                 }
-                Some(Outdone::Refused(why)) => {
-                    self.outside.volume.refuse().await?;
+                Some(StaleRun::Refused(why)) => {
+                    self.volume.refuse().await?;
                     bail!(why);
                 }
             }
@@ -192,46 +227,104 @@ impl Daemon {
         }
     }
 
-    /// One turn for a process that is leaving, no longer than until then.
-    async fn turn(&mut self, until: Duration) -> anyhow::Result<()> {
-        let wake = self.instance.deadline().map_or(until, |timer| timer.min(until));
-        tokio::select! {
-            biased;
-            () = tokio::time::sleep(wake.saturating_sub(since_boot())) => {}
-            written = self.outside.volume.written() => self.written(written)?,
-            event = self.outside.net.event() => self.network(event)?,
-        }
-        self.carry_out();
-        Ok(())
+    /// When something is due next, since boot.
+    fn deadline(&self) -> Option<Duration> {
+        let timers = self.instances.values().filter_map(|running| running.machine.deadline());
+        timers.chain(self.volume.deadline()).min()
     }
 
-    /// Due timers first, then everything the member wants done, then one write per socket.
+    /// Due timers first, then everything that the instances want done, then one write per socket, then the subscribers.
     fn carry_out(&mut self) {
         let now = since_boot();
-        self.tell_attached();
-        self.instance.tick(now);
-        let done = self.instance.carry_out(now, &mut self.outside);
-        let links = self.instance.links();
+        let done = self.carry_out_instances(now);
+        self.dial_links();
+        self.publisher.tell_watchers(&mut self.net);
+        self.catch_watchers_up();
+        self.net.flush();
+        if done {
+            // Not before: a voter may take a closed connection for the end of a leader that has not yet said it is none.
+            self.net.drop_ended();
+        }
+        self.volume.remember_when_due(now);
+        self.say_what_is_missing();
+        self.publisher.tell_subscribers();
+    }
+
+    /// Returns false if an instance has effects that wait for the disk.
+    fn carry_out_instances(&mut self, now: Duration) -> bool {
+        let mut suspected = Vec::new();
+        loop {
+            let mut done = true;
+            for (&instance, running) in &mut self.instances {
+                if let Some(attached) = running.attached.news() {
+                    running.machine.command(Command::Attached(attached));
+                }
+                running.machine.tick(now);
+                let mut elected = false;
+                let mut effects = Effects {
+                    instance,
+                    algorithm: running.algorithm,
+                    net: &mut self.net,
+                    volume: &mut self.volume,
+                    publisher: &mut self.publisher,
+                    process: &self.process,
+                    shown: &running.shown,
+                    attached: &mut running.attached,
+                    suspected: &mut suspected,
+                    elected: &mut elected,
+                    frame: &mut self.frame,
+                };
+                done &= running.machine.carry_out(now, &mut effects);
+                running.show(elected, &mut self.publisher);
+            }
+            if suspected.is_empty() {
+                return done;
+            }
+            for peer in suspected.drain(..) {
+                self.suspect(peer);
+            }
+        }
+    }
+
+    /// A silent peer is disconnected, so it is gone for every instance.
+    fn suspect(&mut self, peer: NodeId) {
+        self.net.close(peer.0);
+        self.link(peer, false);
+        self.instances.values_mut().for_each(|running| running.machine.peer(peer, false));
+    }
+
+    fn link(&mut self, peer: NodeId, up: bool) {
+        self.process.linked(peer, up);
+        self.publisher.publish(InstanceId::ELECTION, Happened::Link { peer: peer.0, up });
+    }
+
+    /// The peers that any instance wants a connection to.
+    fn dial_links(&mut self) {
+        let all = self.instances.values().flat_map(|running| running.machine.links().iter());
+        let links: NodeSet = all.collect();
         if links != self.links {
             self.links = links;
             let wanted: Vec<u32> = links.iter().filter_map(|at| Some(self.config.peers.get(at.0)?.id.0)).collect();
-            self.outside.net.want(&wanted);
+            self.net.want(&wanted);
         }
-        self.outside.net.flush();
-        if done {
-            // Not before: a voter may take a closed connection for the end of a leader that has not yet said it is none.
-            self.outside.net.drop_ended();
-        }
-        self.outside.volume.remember_when_due(now);
-        self.say_what_is_missing();
-        self.outside.tell_people();
+    }
+
+    fn catch_watchers_up(&mut self) {
+        let mut watchers = std::mem::take(&mut self.publisher.watchers);
+        let present: BTreeMap<InstanceId, _> = if watchers.are_behind() {
+            self.instances.keys().filter_map(|&instance| Some((instance, self.present(instance)?))).collect()
+        } else {
+            BTreeMap::new()
+        };
+        watchers.catch_up(&mut self.net, &present);
+        self.publisher.watchers = watchers;
     }
 
     /// Once, and some time after the start: most clusters are complete by then.
     fn say_what_is_missing(&mut self) {
-        if !self.said_missing && self.started.elapsed() >= INCOMPLETE {
+        if !self.said_missing && self.process.uptime() >= INCOMPLETE {
             self.said_missing = true;
-            if !self.instance.knows_the_past() {
+            if self.instances.values().any(|running| !running.machine.knows_the_past()) {
                 tracing::warn!(
                     "this voter has no record of past grants and cannot vote yet. New cluster: start all voters, or run \
                      `node --bootstrap` on a majority of them. Lost disk: at least half of the other voters must be \
@@ -242,40 +335,44 @@ impl Daemon {
     }
 
     fn network(&mut self, event: NetEvent) -> anyhow::Result<()> {
-        // What is due comes first: a lease that ended while this process did not run has ended.
-        self.instance.tick(since_boot());
+        // Due timers come first: a lease that ended while this process did not run has ended.
+        let now = since_boot();
+        self.instances.values_mut().for_each(|running| running.machine.tick(now));
         match event {
-            NetEvent::Frame { from, payload } => {
-                self.outside.last_heard.insert(NodeId(from), Instant::now());
-                if !self.instance.frame(NodeId(from), &payload) {
-                    tracing::warn!(peer = from, "sent bytes that are no message of this algorithm: connection closed");
-                    self.instance.peer(NodeId(from), false);
-                    self.outside.net.close(from);
-                }
-            }
+            NetEvent::Frame { from, payload } => self.frame_of(NodeId(from), payload),
             NetEvent::Up { peer, incarnation } => {
-                tracing::debug!(peer, incarnation = incarnation.counter, "connected");
                 self.duplicate_since = None;
-                self.outside.volume.met(NodeId(peer), incarnation_of(incarnation));
-                self.instance.peer(NodeId(peer), true);
+                self.volume.met(NodeId(peer), incarnation_of(incarnation));
+                self.link(NodeId(peer), true);
+                self.instances.values_mut().for_each(|running| running.machine.peer(NodeId(peer), true));
             }
             NetEvent::Down { peer, incarnation, why } => {
-                tracing::debug!(peer, %why, "disconnected");
-                if why == DownReason::Remote {
-                    self.instance.command(Command::Closed(NodeId(peer), incarnation_of(incarnation)));
+                tracing::debug!(peer, %why, "connection ended");
+                self.link(NodeId(peer), false);
+                for running in self.instances.values_mut() {
+                    if let Some(closed) = closed(peer, incarnation, why) {
+                        running.machine.command(closed);
+                    }
+                    running.machine.peer(NodeId(peer), false);
                 }
-                self.instance.peer(NodeId(peer), false);
             }
             NetEvent::Unreachable { peer, .. } => self.not_reached(peer),
             NetEvent::Refused { peer, code, text } => self.refused(peer, code, &text)?,
             NetEvent::ClientUp { .. } => {}
-            NetEvent::ClientFrame { client, payload } => self.request(client, &payload),
-            NetEvent::ClientGone { client } => {
-                self.outside.watchers.remove(&client);
-                self.outside.attached.gone(client);
-            }
+            NetEvent::ClientFrame { client, payload } => self.call(client, &payload),
+            NetEvent::ClientGone { client } => self.client_gone(client),
         }
         Ok(())
+    }
+
+    fn frame_of(&mut self, from: NodeId, mut payload: bytes::Bytes) {
+        self.process.received(from);
+        let instance = (payload.len() >= 2).then(|| InstanceId(payload.get_u16()));
+        let running = instance.and_then(|instance| self.instances.get_mut(&instance));
+        if !running.is_some_and(|running| running.machine.frame(from, &payload)) {
+            tracing::warn!(peer = from.0, "sent bytes that are no message of an instance here: connection closed");
+            self.suspect(from);
+        }
     }
 
     fn refused(&mut self, peer: u32, code: RefuseCode, text: &str) -> anyhow::Result<()> {
@@ -295,113 +392,72 @@ impl Daemon {
 
     /// A dial failed; meanwhile the peer may have dialled us.
     fn not_reached(&mut self, peer: u32) {
-        if !self.outside.net.is_connected(peer) {
-            self.instance.peer(NodeId(peer), false);
+        if !self.net.is_connected(peer) {
+            self.instances.values_mut().for_each(|running| running.machine.peer(NodeId(peer), false));
         }
     }
 
     fn written(&mut self, written: Written) -> anyhow::Result<()> {
-        self.instance.tick(since_boot());
-        if let Some(barrier) = self.outside.volume.finish(written)? {
-            self.instance.written(barrier);
+        let now = since_boot();
+        self.instances.values_mut().for_each(|running| running.machine.tick(now));
+        if let Some((instance, barrier)) = self.volume.finish(written)?
+            && let Some(running) = self.instances.get_mut(&instance)
+        {
+            running.machine.written(barrier);
         }
+        self.process.set_persist(self.volume.median());
         Ok(())
     }
+}
 
-    fn request(&mut self, client: ClientId, payload: &[u8]) {
-        let standing = self.outside.face.standing();
-        let response = match codec::decode(payload) {
-            Err(_) => failed(FailCode::BadRequest, "not a request this version knows".into()),
-            Ok(Request::Status) => Response::Status(self.status()),
-            Ok(Request::Watch) => {
-                self.outside.watchers.insert(client);
-                Response::Event(event_of(self.id, standing, Cause::Started))
-            }
-            Ok(Request::Elect) => self.elect(),
-            Ok(Request::History { after }) => return self.outside.ledger.ask(client, after),
-            Ok(Request::StepDown) => self.step_down(),
-            Ok(Request::Transfer { to }) => self.transfer(NodeId(to)),
-            Ok(Request::Attach) => return self.attach(client),
-            Ok(Request::Chaos(fault)) => match chaos::apply(fault, &self.config, self.id, &mut self.outside.net) {
-                Err((code, reason)) => failed(code, reason),
-                Ok(afterwards) => {
-                    self.outside.reply(client, &Response::Done);
-                    self.outside.net.flush();
-                    return afterwards.carry_out();
-                }
-            },
+impl Running {
+    /// Shows what the last effects have changed.
+    fn show(&mut self, elected: bool, publisher: &mut Publisher) {
+        self.shown.set_election_messages(self.machine.algorithm_messages());
+        self.shown.set_blank(!self.machine.knows_the_past());
+        if let Some(cost) = self.machine.take_election() {
+            self.shown.set_election(cost);
+        }
+        if let Some(cost) = self.shown.election().filter(|_| elected) {
+            publisher.publish(self.shown.instance, Happened::Elected(cost));
+        }
+    }
+}
+
+/// The machines that this process runs, in the order of their instances. They draw their incarnation from one seed, so
+/// that all have the same.
+fn machines(
+    config: &Config,
+    id: NodeId,
+    stored: Option<&StateFile>,
+) -> anyhow::Result<Vec<(Box<dyn Instance>, crate::config::ElectionConfig)>> {
+    let me = config.start_as(id)?.uid();
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(|error| anyhow!("the kernel gives no randomness: {error}"))?;
+    let start = |election: crate::config::ElectionConfig| {
+        let setup = Setup {
+            me,
+            view: config.view_as(election.topology),
+            settings: election.settings.clone(),
+            stored: stored.and_then(|file| records::kept(file, election.instance, election.row.name)),
+            seed: u64::from_le_bytes(seed),
+            instance: election.instance,
         };
-        self.outside.reply(client, &response);
-    }
+        Ok((instance::start(election.row, config.safety, setup)?, election))
+    };
+    config.elections().into_iter().map(start).collect()
+}
 
-    fn status(&self) -> MemberStatus {
-        let standing = self.outside.face.standing();
-        let net = &self.outside.net;
-        let others = || self.config.peers.iter().filter(|peer| peer.id != self.id);
-        let peers = others().map(|peer| PeerStatus {
-            id: peer.id.0,
-            connected: net.is_connected(peer.id.0),
-            last_heard_ms: self.outside.last_heard.get(&peer.id).map(|at| at.elapsed().as_millis() as u64),
-        });
-        let counters = || others().filter_map(|peer| net.counters(peer.id.0));
-        MemberStatus {
-            id: self.id.0,
-            cluster: self.config.name.clone(),
-            algorithm: self.config.row.name.to_owned(),
-            topology: self.config.topology.name().to_owned(),
-            safety: self.config.safety.name().to_owned(),
-            role: standing.role.name().to_owned(),
-            leader: standing.leader.map(|leader| leader.0),
-            epoch: standing.epoch.0,
-            incarnation: self.instance.incarnation().counter,
-            lease_ms: self.outside.face.lease_left().map(|left| left.as_millis() as u64),
-            sent: counters().map(|c| c.frames_out).sum(),
-            received: counters().map(|c| c.frames_in).sum(),
-            election_messages: self.instance.algorithm_messages(),
-            peers: peers.collect(),
-            uptime_ms: self.started.elapsed().as_millis() as u64,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            persist_us: self.outside.volume.usual().map(|took| took.as_micros() as u64),
-            faults: chaos::in_force(net),
-            blank: !self.instance.knows_the_past(),
-        }
-    }
+fn subscribers(ledger: &Ledger<Subscription>, hooks: Option<HookQueue>) -> Vec<Box<dyn Subscriber>> {
+    let mut all: Vec<Box<dyn Subscriber>> =
+        vec![Box::new(ledger.writer()), Box::new(LogLines), Box::new(Notify::from_env())];
+    all.extend(hooks.map(|hooks| Box::new(hooks) as Box<dyn Subscriber>));
+    all
+}
 
-    /// Hands leadership over before leaving: the others elect without having to notice a death.
-    async fn leave(mut self) -> anyhow::Result<()> {
-        self.outside.attached.leave();
-        let leads = self.outside.face.standing().role == Role::Leader;
-        let alone = !self.config.peers.iter().any(|peer| self.outside.net.is_connected(peer.id.0));
-        let children = !self.outside.attached.is_empty();
-        tracing::info!(handover = leads && !alone, children, "leaving");
-        self.outside.notify.say("STOPPING=1");
-        if leads && (!alone || children) {
-            self.instance.command(Command::StepDown);
-            self.carry_out();
-            // Long enough for a successor that does not answer to be given up, and for a release without one.
-            let settings = &self.config.settings;
-            let handover = HANDOVER.max(3 * settings.election.answer_timeout);
-            let stopping = if children { CHILDREN.max(settings.timing.lease) } else { Duration::ZERO };
-            let until = since_boot() + handover + stopping;
-            let done = |outside: &Outside, id| {
-                let standing = outside.face.standing();
-                standing.leader.is_some_and(|leader| leader != id) || (alone && standing.role != Role::Leader)
-            };
-            while since_boot() < until && !done(&self.outside, self.id) {
-                self.turn(until).await?;
-            }
-        }
-        tracing::info!("left");
-        let last = self.outside.face.standing();
-        self.outside.run_hooks(Some(last), "down", Standing { leader: None, ..last });
-        let hooks = self.outside.hooks.take();
-        // Closes every connection: nobody shall wait for a hook.
-        drop(self);
-        if let Some(hooks) = hooks {
-            hooks.finish();
-        }
-        Ok(())
-    }
+/// What a voter may conclude from the end of a connection: only a close by the far side can be the end of its process.
+fn closed(peer: u32, incarnation: Incarnation, why: DownReason) -> Option<Command> {
+    (why == DownReason::Remote).then(|| Command::Closed(NodeId(peer), incarnation_of(incarnation)))
 }
 
 fn failed(code: FailCode, reason: String) -> Response {
@@ -412,9 +468,17 @@ fn incarnation_of(Incarnation { counter, nonce }: Incarnation) -> member::Incarn
     member::Incarnation { counter, nonce }
 }
 
-/// What the member left on the disk.
-fn kept(file: &StateFile, algorithm: &str) -> Option<Kept> {
-    let authority = records::authority(file)?.encode();
-    let algorithm = if let OnDisk::Record(bytes) = records::algorithm(file, algorithm) { Some(bytes) } else { None };
-    Some(Kept { authority, algorithm })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_close_by_the_far_side_can_free_a_promise() {
+        let incarnation = Incarnation { counter: 3, nonce: 9 };
+        let expected = Command::Closed(NodeId(2), member::Incarnation { counter: 3, nonce: 9 });
+        assert_eq!(closed(2, incarnation, DownReason::Remote), Some(expected));
+        for why in [DownReason::Error, DownReason::Overflow, DownReason::Protocol, DownReason::Replaced] {
+            assert_eq!(closed(2, incarnation, why), None, "{why}");
+        }
+    }
 }

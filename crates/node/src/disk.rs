@@ -69,8 +69,8 @@ impl Disk {
         }
     }
 
-    /// The median of the last writes.
-    pub(crate) fn usual(&self) -> Option<Duration> {
+    /// The median time of the last writes.
+    pub(crate) fn median(&self) -> Option<Duration> {
         let mut times: Vec<Duration> = self.times.iter().copied().collect();
         times.sort_unstable();
         times.get(times.len() / 2).copied()

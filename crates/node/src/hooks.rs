@@ -5,15 +5,17 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
-use algorithms::{Epoch, NodeId, Token};
+use client::{Announcement, Happened};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::process::Command;
 use tokio::sync::Notify;
+use types::{Epoch, InstanceId, NodeId, Standing, Token};
+
+use crate::publisher::Subscriber;
 
 /// Changes that may wait for a slow hook. The oldest are dropped: the last one says how things are.
 const QUEUE: usize = 16;
@@ -21,34 +23,73 @@ const QUEUE: usize = 16;
 const LIMIT: Duration = Duration::from_secs(10);
 /// How much of a hook's output is logged.
 const OUTPUT_BYTES_MAX: u64 = 64 << 10;
-/// A hook that has ended may have left somebody behind who holds its output; nobody waits for that one.
+/// A hook that has ended may have left a process behind that holds its output open: it is not waited for.
 const LEFTOVER: Duration = Duration::from_millis(20);
 /// How long a leaving member waits for hooks that have not run yet.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What a hook is told.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Change {
-    pub(crate) id: NodeId,
-    pub(crate) old_role: &'static str,
-    pub(crate) new_role: &'static str,
-    pub(crate) leader: Option<NodeId>,
-    pub(crate) epoch: Epoch,
+struct Change {
+    id: u32,
+    old: Option<Standing>,
+    /// `None`: the member leaves the cluster in order.
+    now: Option<Standing>,
 }
 
 impl Change {
+    fn new_role(&self) -> &'static str {
+        self.now.map_or("down", |now| now.role.name())
+    }
+
     /// The token is the leader's own: followers have none to give to a resource.
     fn environment(&self) -> [(&'static str, String); 6] {
-        let leads = self.leader == Some(self.id);
-        let token = leads.then(|| Token::leader(self.epoch).to_string());
+        let leader = self.now.and_then(|now| now.leader);
+        let epoch = self.now.or(self.old).map_or(Epoch(0), |standing| standing.epoch);
+        let token = (leader == Some(NodeId(self.id))).then(|| Token::leader(epoch).to_string());
         [
             ("CONCLAVE_ID", self.id.to_string()),
-            ("CONCLAVE_OLD_ROLE", self.old_role.to_owned()),
-            ("CONCLAVE_NEW_ROLE", self.new_role.to_owned()),
-            ("CONCLAVE_LEADER", self.leader.map_or_else(String::new, |leader| leader.to_string())),
-            ("CONCLAVE_EPOCH", self.epoch.to_string()),
+            ("CONCLAVE_OLD_ROLE", self.old.map_or("none", |old| old.role.name()).to_owned()),
+            ("CONCLAVE_NEW_ROLE", self.new_role().to_owned()),
+            ("CONCLAVE_LEADER", leader.map_or_else(String::new, |leader| leader.to_string())),
+            ("CONCLAVE_EPOCH", epoch.to_string()),
             ("CONCLAVE_TOKEN", token.unwrap_or_default()),
         ]
+    }
+}
+
+/// Hears of every announcement and queues those that a hook runs for: changes of the role or the leader of the cluster's
+/// election.
+#[derive(Clone, Debug)]
+pub(crate) struct HookQueue {
+    queue: Arc<Queue>,
+    last: Option<Standing>,
+}
+
+impl Subscriber for HookQueue {
+    fn take(&mut self, announcement: &Announcement) {
+        if announcement.instance != InstanceId::ELECTION {
+            return;
+        }
+        let now = match &announcement.what {
+            Happened::Became(transition) => Some(transition.now),
+            Happened::Leaving => None,
+            _ => return,
+        };
+        let told = |standing: Standing| (standing.role, standing.leader);
+        let old = std::mem::replace(&mut self.last, now);
+        if old.map(told) != now.map(told) {
+            self.push(Change { id: announcement.member, old, now });
+        }
+    }
+}
+
+impl HookQueue {
+    fn push(&self, change: Change) {
+        if let Some(dropped) = self.queue.push(change) {
+            let old = dropped.old.map_or("none", |old| old.role.name());
+            tracing::warn!(old, new = dropped.new_role(), "hooks are too slow: on_change was not run for this change");
+        }
     }
 }
 
@@ -65,22 +106,16 @@ impl Hooks {
         let (alive, ended) = mpsc::channel();
         let waiting = Arc::clone(&queue);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        thread::Builder::new().name("hooks".into()).spawn(move || {
+        crate::descriptors::spawn("hooks", move || {
             runtime.block_on(run_all(&command, &waiting));
             drop(alive);
         })?;
         Ok(Hooks { queue, ended })
     }
 
-    pub(crate) fn changed(&self, change: Change) {
-        if let Some(dropped) = self.queue.push(change) {
-            tracing::warn!(
-                old = dropped.old_role,
-                new = dropped.new_role,
-                epoch = dropped.epoch.0,
-                "hooks are too slow: on_change was not run for this change"
-            );
-        }
+    /// The subscriber that queues changes for the thread.
+    pub(crate) fn queue(&self) -> HookQueue {
+        HookQueue { queue: Arc::clone(&self.queue), last: None }
     }
 
     /// Runs what still waits, for a limited time. Blocks: the event loop has ended.
@@ -166,7 +201,7 @@ async fn run(command: &str, change: &Change) -> io::Result<()> {
         }
     });
     let Ok(status) = ended.await else {
-        tracing::warn!(limit = ?LIMIT, new = change.new_role, "on_change took too long: killed");
+        tracing::warn!(limit = ?LIMIT, new = change.new_role(), "on_change took too long: killed");
         if let Some(group) = group {
             // It may just have ended by itself.
             let _ = kill_process_group(group, Signal::KILL);
@@ -178,7 +213,7 @@ async fn run(command: &str, change: &Change) -> io::Result<()> {
         let _ = tokio::time::timeout(LEFTOVER, printing).await;
     }
     if !status.success() {
-        tracing::warn!(%status, new = change.new_role, "on_change failed");
+        tracing::warn!(%status, new = change.new_role(), "on_change failed");
     }
     Ok(())
 }
@@ -198,16 +233,28 @@ async fn print(mut output: impl AsyncRead + Unpin) {
 
 #[cfg(test)]
 mod tests {
+    use client::Transition;
+    use types::{Cause, Role};
+
     use super::*;
 
-    fn change(epoch: u64) -> Change {
-        let (id, leader) = (NodeId(3), Some(NodeId(3)));
-        Change { id, old_role: "candidate", new_role: "leader", leader, epoch: Epoch(epoch) }
+    fn standing(role: Role, leader: Option<u32>, epoch: u64) -> Standing {
+        Standing { role, leader: leader.map(NodeId), epoch: Epoch(epoch) }
+    }
+
+    fn announced(instance: InstanceId, what: Happened) -> Announcement {
+        Announcement { member: 3, instance, sequence: 1, wall_ms: 1, boot_ns: 1, what }
+    }
+
+    fn became(now: Standing) -> Announcement {
+        let became = Transition { old: None, now, cause: Cause::Elected, lease_until_ns: None };
+        announced(InstanceId::ELECTION, Happened::Became(became))
     }
 
     #[test]
     fn a_full_queue_drops_the_oldest_and_says_which() {
         let queue = Queue::default();
+        let change = |epoch| Change { id: 3, old: None, now: Some(standing(Role::Leader, Some(3), epoch)) };
         for epoch in 0..QUEUE as u64 {
             assert_eq!(queue.push(change(epoch)), None);
         }
@@ -220,12 +267,19 @@ mod tests {
         let _ = std::fs::remove_file(&file);
         let variables = "$CONCLAVE_ID $CONCLAVE_OLD_ROLE $CONCLAVE_NEW_ROLE $CONCLAVE_LEADER $CONCLAVE_EPOCH";
         let hooks = Hooks::start(format!("echo {variables} $CONCLAVE_TOKEN >> {}", file.display())).unwrap();
-        hooks.changed(change(1));
-        hooks.changed(Change { old_role: "leader", new_role: "follower", leader: Some(NodeId(4)), ..change(2) });
-        hooks.changed(Change { old_role: "follower", new_role: "candidate", leader: None, ..change(2) });
+        let mut queue = hooks.queue();
+        queue.take(&became(standing(Role::Leader, Some(3), 1)));
+        queue.take(&became(standing(Role::Leader, Some(3), 2)));
+        queue.take(&announced(InstanceId(256), Happened::Leaving));
+        queue.take(&announced(InstanceId::ELECTION, Happened::Link { peer: 4, up: true }));
+        queue.take(&became(standing(Role::Follower, Some(4), 3)));
+        queue.take(&became(standing(Role::Candidate, None, 3)));
+        queue.take(&announced(InstanceId::ELECTION, Happened::Leaving));
         hooks.finish();
         let said = std::fs::read_to_string(&file).unwrap();
         std::fs::remove_file(&file).unwrap();
-        assert_eq!(said, "3 candidate leader 3 1 268435456\n3 leader follower 4 2\n3 follower candidate 2\n");
+        let lines =
+            ["3 none leader 3 1 268435456", "3 leader follower 4 3", "3 follower candidate 3", "3 candidate down 3"];
+        assert_eq!(said.lines().map(str::trim).collect::<Vec<_>>(), lines);
     }
 }

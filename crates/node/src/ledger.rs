@@ -8,15 +8,21 @@ mod record;
 mod segments;
 
 use std::path::Path;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use client::{LedgerEntry, LedgerKind, LedgerPage};
-use member::{Cause, Standing};
+use client::{Announcement, Happened, LedgerEntry, LedgerKind, LedgerPage};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use segments::{Found, Segments};
+use types::InstanceId;
 
+use crate::publisher::Subscriber;
+
+/// Entries and questions that may wait for the disk.
+const QUEUE: usize = 4096;
 /// Far below a frame, whatever the entries are.
 const PAGE_ENTRIES: usize = 1000;
 /// How often the process leaves a sign of life.
@@ -24,14 +30,15 @@ const ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// How long a leaving process waits for its last entries.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// The event loop's end of the ledger. `C` names who asked for a page.
+/// The event loop's end of the ledger: pages are asked for here, and entries are written through a [`LedgerWriter`]. `C`
+/// names who asked for a page.
 #[derive(Debug)]
 pub struct Ledger<C> {
-    jobs: Option<mpsc::Sender<Job<C>>>,
+    jobs: Option<SyncSender<Job<C>>>,
     answers: UnboundedReceiver<(C, LedgerPage)>,
     ended: mpsc::Receiver<()>,
     boot_id: [u8; 16],
-    next_sequence: u64,
+    next_sequence: Arc<AtomicU64>,
     /// The last sign of life of the process before this one.
     last_alive_ms: Option<u64>,
 }
@@ -46,7 +53,7 @@ impl<C: Send + 'static> Ledger<C> {
     /// Opens the ledger of a data directory. Never fails: without a readable, writable ledger the member runs and says so.
     /// Comes before the first socket: its thread must hold none open.
     pub fn open(dir: &Path) -> Self {
-        let (jobs, queue) = mpsc::channel();
+        let (jobs, queue) = mpsc::sync_channel(QUEUE);
         let (sender, answers) = unbounded_channel();
         let (farewell, ended) = mpsc::channel();
         let mut troubles = Vec::new();
@@ -72,35 +79,24 @@ impl<C: Send + 'static> Ledger<C> {
         if let Err(error) = spawned {
             tracing::error!(%error, "no thread for the ledger: this member runs without a history");
         }
-        let (next_sequence, last_alive_ms) = (found.next_sequence, found.last_alive_ms);
+        let (next_sequence, last_alive_ms) = (Arc::new(AtomicU64::new(found.next_sequence)), found.last_alive_ms);
         Ledger { jobs: Some(jobs), answers, ended, boot_id, next_sequence, last_alive_ms }
     }
 
-    /// This incarnation of the member begins.
-    pub fn started(&mut self, incarnation: u64) {
-        self.append(LedgerKind::Started { incarnation, last_alive_ms: self.last_alive_ms });
+    /// The ledger ends when this and every writer is dropped.
+    pub fn writer(&self) -> LedgerWriter<C> {
+        LedgerWriter {
+            jobs: self.jobs.clone(),
+            boot_id: self.boot_id,
+            next_sequence: Arc::clone(&self.next_sequence),
+            last_alive_ms: self.last_alive_ms,
+        }
     }
 
-    /// Stamps with both clocks and hands over; returns at once.
-    pub fn append(&mut self, kind: LedgerKind) {
-        let entry = stamp(self.next_sequence, self.boot_id, kind);
-        self.next_sequence += 1;
-        self.send(Job::Append(entry));
-    }
-
-    pub fn became(&mut self, old: Option<Standing>, now: Standing, cause: Cause) {
-        self.append(LedgerKind::Became {
-            old: old.map(|standing| standing.role.name().to_owned()),
-            new: now.role.name().to_owned(),
-            leader: now.leader.map(|leader| leader.0),
-            epoch: now.epoch.0,
-            cause: cause.name().to_owned(),
-        });
-    }
-
-    /// Asks for a page on behalf of a client; [`Ledger::answered`] gives it, with everything appended before.
-    pub fn ask(&mut self, client: C, after: Option<u64>) {
-        self.send(Job::Page { client, after });
+    /// Asks for a page on behalf of a client; [`Ledger::answered`] gives it, with everything appended before. False if
+    /// the disk is so slow that the queue is full.
+    pub fn ask(&mut self, client: C, after: Option<u64>) -> bool {
+        self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(Job::Page { client, after }).is_ok())
     }
 
     /// The next page that was asked for. Cancel-safe.
@@ -110,13 +106,6 @@ impl<C: Send + 'static> Ledger<C> {
             None => std::future::pending().await,
         }
     }
-
-    fn send(&self, job: Job<C>) {
-        if let Some(jobs) = &self.jobs {
-            // Gone only if the thread never started, which was said.
-            let _ = jobs.send(job);
-        }
-    }
 }
 
 impl<C> Drop for Ledger<C> {
@@ -124,6 +113,49 @@ impl<C> Drop for Ledger<C> {
     fn drop(&mut self) {
         self.jobs = None;
         let _ = self.ended.recv_timeout(FAREWELL);
+    }
+}
+
+/// Writes what is announced into the ledger, if it belongs there. An entry that finds the queue full is lost: its
+/// number is missing, which is how a reader sees it.
+#[derive(Debug)]
+pub struct LedgerWriter<C> {
+    jobs: Option<SyncSender<Job<C>>>,
+    boot_id: [u8; 16],
+    next_sequence: Arc<AtomicU64>,
+    last_alive_ms: Option<u64>,
+}
+
+impl<C: Send> LedgerWriter<C> {
+    /// Numbers the entry and hands it over; returns at once.
+    pub fn append(&mut self, kind: LedgerKind, wall_ms: u64, boot_ns: u64) {
+        let sequence = self.next_sequence.fetch_add(1, Ordering::Relaxed);
+        let entry = LedgerEntry { sequence, wall_ms, boot_ns, boot_id: self.boot_id, kind };
+        let full = |jobs: &SyncSender<Job<C>>| matches!(jobs.try_send(Job::Append(entry)), Err(TrySendError::Full(_)));
+        if self.jobs.as_ref().is_some_and(full) {
+            tracing::error!(sequence, "the disk is too slow for the ledger: an entry is lost");
+        }
+    }
+
+    /// What the ledger keeps of an announcement.
+    fn kind(&self, what: &Happened) -> Option<LedgerKind> {
+        Some(match *what {
+            Happened::Started { incarnation } => LedgerKind::Started { incarnation, last_alive_ms: self.last_alive_ms },
+            Happened::Became(transition) => LedgerKind::Became(transition),
+            Happened::Granted { epoch, holder } => LedgerKind::Granted { epoch, holder },
+            Happened::PromiseEnded { epoch, holder } => LedgerKind::PromiseEnded { epoch, holder },
+            Happened::Elected(_) | Happened::Link { .. } | Happened::Faults(_) | Happened::Leaving => return None,
+        })
+    }
+}
+
+/// The ledger is the history of the cluster's election; other instances have none.
+impl<C: Send> Subscriber for LedgerWriter<C> {
+    fn take(&mut self, announcement: &Announcement) {
+        let kind = self.kind(&announcement.what).filter(|_| announcement.instance == InstanceId::ELECTION);
+        if let Some(kind) = kind {
+            self.append(kind, announcement.wall_ms, announcement.boot_ns);
+        }
     }
 }
 
@@ -141,7 +173,7 @@ struct Scribe<C> {
 }
 
 impl<C> Scribe<C> {
-    /// Until the event loop is gone. Whatever waits is written together; a page shows all that came before it.
+    /// Until the event loop is gone. All entries that wait are written together; a page shows all that came before it.
     fn work(mut self, queue: &mpsc::Receiver<Job<C>>) {
         let mut signed: Option<Instant> = None;
         loop {
@@ -208,7 +240,9 @@ impl<C> Scribe<C> {
     fn sign(&mut self) {
         if let Some(segments) = &self.segments {
             let alive = LedgerKind::Started { incarnation: 0, last_alive_ms: None };
-            segments.alive(&stamp(0, self.boot_id, alive));
+            let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let (wall_ms, boot_ns) = (wall.as_millis() as u64, types::since_boot().as_nanos() as u64);
+            segments.alive(&LedgerEntry { sequence: 0, wall_ms, boot_ns, boot_id: self.boot_id, kind: alive });
         }
     }
 }
@@ -223,12 +257,6 @@ fn report(found: &Found) -> Option<String> {
     }
     tracing::error!(records = found.damaged, "the ledger is damaged: what is readable is kept");
     Some(format!("{} records are damaged", found.damaged))
-}
-
-fn stamp(sequence: u64, boot_id: [u8; 16], kind: LedgerKind) -> LedgerEntry {
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let boot_ns = crate::clock::since_boot().as_nanos() as u64;
-    LedgerEntry { sequence, wall_ms: wall.as_millis() as u64, boot_ns, boot_id, kind }
 }
 
 /// The kernel's name of this boot; zeros, which compare with nothing, if it tells none.

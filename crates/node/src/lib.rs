@@ -1,27 +1,28 @@
 //! The daemon: one process per machine.
 //!
-//! - [`config`]: what it is told. [`storage`]: what it remembers. [`records`]: the member's part of that.
+//! - [`config`]: what it is told. [`storage`]: the state file. [`records`]: what each instance keeps in it.
+//!   [`startup_check`]: may this process start with what is on its disk?
 //! - [`daemon`]: the event loop, the only task; it owns all machines and all sockets.
-//! - [`host`]: drives one member as bytes and timers. [`disk`]: the thread that waits for fsync.
-//! - [`descriptors`]: why such threads have open files of their own.
+//! - [`instance`]: one machine as bytes and timers. [`election_meter`]: what its elections cost.
+//! - [`disk`]: the thread that waits for fsync. [`descriptors`]: why such threads have open files of their own.
+//! - [`publisher`]: the one stream of what happens, and its subscribers: watchers, [`ledger`], [`log`], [`notify`] (the
+//!   service manager) and [`hooks`] (the operator's command).
+//! - [`visible_state`]: what other tasks may read at any time, compared with the clock.
 //! - [`chaos`]: faults on purpose, if the config allows them.
-//! - [`face`]: what it shows, compared with the [`clock`]. [`votes`]: may it go on with its disk?
-//! - [`ledger`]: what happened, for `ctl history` and `ctl audit`.
-//! - [`hooks`]: the thread that runs the operator's command at every change.
-//! - [`log`] and [`notify`]: telling people and the service manager.
 
 mod chaos;
-mod clock;
 pub mod config;
 pub mod daemon;
 mod descriptors;
 mod disk;
-mod face;
+mod election_meter;
 mod hooks;
-mod host;
+mod instance;
 pub mod ledger;
 pub mod log;
 mod notify;
+mod publisher;
 pub mod records;
+pub mod startup_check;
 pub mod storage;
-pub mod votes;
+mod visible_state;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use algorithms::NodeId;
 use clap::Parser;
 use node::config::Config;
-use node::votes::{Mismatch, Start};
+use node::startup_check::{Mismatch, Start};
 use node::{daemon, log};
 
 /// One member of a Conclave cluster.
@@ -77,7 +77,9 @@ async fn run(args: &Args, config: Config, id: NodeId) -> ExitCode {
     }
     let data_dir = args.data_dir.clone().unwrap_or_else(|| PathBuf::from(format!("data/n{id}")));
     let start = Start { bootstrap: args.bootstrap, accept_members: args.accept_members };
-    let result = daemon::run(config, id, &data_dir, start).await;
+    // A task of its own: waking the root of the runtime costs a system call, waking a task does not.
+    let daemon = tokio::spawn(daemon::run(config, id, data_dir, start));
+    let result = daemon.await.unwrap_or_else(|error| Err(error.into()));
     log::drain();
     match result {
         Ok(()) => ExitCode::SUCCESS,

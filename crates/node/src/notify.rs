@@ -2,8 +2,24 @@
 
 use std::os::unix::net::UnixDatagram;
 
+use client::{Announcement, Happened};
+use types::InstanceId;
+
+use crate::publisher::Subscriber;
+
 #[derive(Debug)]
 pub(crate) struct Notify(Option<(UnixDatagram, String)>);
+
+impl Subscriber for Notify {
+    fn take(&mut self, announcement: &Announcement) {
+        match &announcement.what {
+            Happened::Became(became) if announcement.instance == InstanceId::ELECTION => {
+                self.say(&format!("STATUS={} in epoch {}", became.now.role, became.now.epoch));
+            }
+            _ => {}
+        }
+    }
+}
 
 impl Notify {
     /// Speaks to the socket in `NOTIFY_SOCKET`; silent without one.

@@ -7,8 +7,9 @@ use algorithms::Epoch;
 use member::reign::{Holder, Vote};
 use member::{BeliefRecord, Incarnation, QuorumRecord, Safety};
 use transport::codec;
+use types::InstanceId;
 
-use crate::storage::{Damage, InstanceId, RecordKind, RecordV1, StateFile, StorageError, Store, VoteV1};
+use crate::storage::{Damage, RecordKind, RecordV1, StateFile, StorageError, Store, VoteV1};
 
 /// A member's record as bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -94,26 +95,28 @@ pub fn open(dir: &Path) -> Result<(Store, Option<StateFile>), StorageError> {
     let (store, file) = Store::open(dir)?;
     let Some(mut file) = file else { return Ok((store, None)) };
     if let Some(legacy) = file.legacy.take() {
-        put_authority(&mut file, AuthorityRecord::from_v1(&legacy).encode());
+        put_authority(&mut file, InstanceId::ELECTION, AuthorityRecord::from_v1(&legacy).encode());
     }
-    // A volume without its member's promises has forgotten them.
-    if authority(&file).is_none() {
+    // A volume without its member's promises has forgotten them, and so has one whose promises cannot be read.
+    let kept = file.sections().iter().filter(|(_, kind, _)| *kind == RecordKind::Authority.number());
+    let unreadable = kept.filter(|(instance, ..)| authority(&file, *instance).is_none()).count() > 0;
+    if unreadable || authority(&file, InstanceId::ELECTION).is_none() {
         return Err(StorageError::Damaged { path: store.path(), damage: Damage::Content });
     }
     Ok((store, Some(file)))
 }
 
-pub fn authority(file: &StateFile) -> Option<AuthorityRecord> {
-    let section = file.record(InstanceId::ELECTION, RecordKind::Authority)?;
+pub fn authority(file: &StateFile, instance: InstanceId) -> Option<AuthorityRecord> {
+    let section = file.record(instance, RecordKind::Authority)?;
     AuthorityRecord::decode(file.volume.safety, &section.bytes)
 }
 
-pub fn put_authority(file: &mut StateFile, bytes: Vec<u8>) {
-    file.put_record(InstanceId::ELECTION, RecordKind::Authority, bytes);
+pub fn put_authority(file: &mut StateFile, instance: InstanceId, bytes: Vec<u8>) {
+    file.put_record(instance, RecordKind::Authority, bytes);
 }
 
-pub fn algorithm(file: &StateFile, name: &str) -> OnDisk {
-    let Some(section) = file.record(InstanceId::ELECTION, RecordKind::Algorithm) else { return OnDisk::Nothing };
+pub fn algorithm(file: &StateFile, instance: InstanceId, name: &str) -> OnDisk {
+    let Some(section) = file.record(instance, RecordKind::Algorithm) else { return OnDisk::Nothing };
     match codec::decode::<AlgorithmRecord>(&section.bytes) {
         Ok((algorithm, bytes)) if algorithm == name => OnDisk::Record(bytes),
         Ok((algorithm, _)) => OnDisk::OfAnother(algorithm),
@@ -121,12 +124,22 @@ pub fn algorithm(file: &StateFile, name: &str) -> OnDisk {
     }
 }
 
+/// What the last process with this disk left for an instance to go on with. All instances of a process have one
+/// incarnation, so one that is new to this disk goes on from the incarnation of the cluster's election.
+pub fn kept(file: &StateFile, instance: InstanceId, name: &str) -> Option<Kept> {
+    let mut of_election = authority(file, InstanceId::ELECTION)?;
+    let mut authority = authority(file, instance).unwrap_or_else(|| AuthorityRecord::blank(file.volume.safety));
+    *authority.incarnation_mut() = *of_election.incarnation_mut();
+    let algorithm = if let OnDisk::Record(bytes) = algorithm(file, instance, name) { Some(bytes) } else { None };
+    Some(Kept { authority: authority.encode(), algorithm })
+}
+
 /// All that a member keeps goes into the file together.
-pub fn put(file: &mut StateFile, name: &str, Kept { authority, algorithm }: Kept) {
-    put_authority(file, authority);
+pub fn put(file: &mut StateFile, instance: InstanceId, name: &str, Kept { authority, algorithm }: Kept) {
+    put_authority(file, instance, authority);
     if let Some(bytes) = algorithm {
         let record: AlgorithmRecord = (name.to_owned(), bytes);
-        file.put_record(InstanceId::ELECTION, RecordKind::Algorithm, encode(codec::to_vec(&record)));
+        file.put_record(instance, RecordKind::Algorithm, encode(codec::to_vec(&record)));
     }
 }
 

@@ -19,7 +19,7 @@ use thiserror::Error;
 
 pub use frame::Damage;
 use frame::FILE_BYTES_MAX;
-pub use sections::{InstanceId, Section, Sections};
+pub use sections::{Section, Sections};
 use state::{FORMAT, Unreadable};
 pub use state::{RecordKind, StateFile, VolumeRecord};
 pub use v1::{RecordV1, VoteV1};

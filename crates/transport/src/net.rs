@@ -160,6 +160,12 @@ impl Net {
         self.is_client(client) && self.push(client.0, payload, self.settings.client_queue_bytes)
     }
 
+    /// Is the client there, and would a frame of this size leave at most `max_bytes` waiting for it?
+    pub fn has_room(&self, client: ClientId, bytes: usize, max_bytes: usize) -> bool {
+        let link = self.links.get(&client.0).filter(|link| link.owner == Owner::Client);
+        link.is_some_and(|link| !link.would_exceed(bytes, max_bytes))
+    }
+
     /// Closes a client's connection after one attempt to write what is queued, without a `ClientGone`.
     pub fn close_client(&mut self, client: ClientId) {
         if self.is_client(client) {

@@ -5,8 +5,14 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// The units, longest first; nanoseconds are what they have in common.
-const UNITS: [(&str, u64); 6] =
-    [("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+const UNITS: [(&str, u64); 6] = [
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+];
 /// More digits than any duration has, and few enough that no product overflows.
 const DIGITS_MAX: usize = 9;
 

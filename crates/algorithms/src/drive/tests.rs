@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::*;
-use types::{NodeId, Uid};
 use crate::protocol::{Kind, Message, Outbox};
 use crate::settings::Settings;
 use crate::view::View;
+use types::{NodeId, Uid};
 
 /// Does what it is told.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -15,9 +15,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use types::{NodeId, Uid};
 use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol, Span};
 use crate::settings::Settings;
+use types::{NodeId, Uid};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Bully {

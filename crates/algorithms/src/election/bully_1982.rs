@@ -23,11 +23,11 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use types::NodeId;
 use crate::protocol::{
     Campaign, Ctx, Election, Input, Kind, Life, Message, Outbox, Outcome, Protocol, Span, StateVector, Status,
 };
 use crate::settings::Settings;
+use types::NodeId;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Bully1982 {

@@ -15,10 +15,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use types::Uid;
 use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
 use crate::settings::Settings;
 use crate::view::Side;
+use types::Uid;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum DolevKlaweRodeh {

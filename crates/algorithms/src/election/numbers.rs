@@ -1,7 +1,7 @@
 //! Small numbers out of ids, for the synchronous algorithms that count with them. The best id has the smallest number.
 
-use types::{Uid, Wins};
 use crate::view::View;
+use types::{Uid, Wins};
 
 /// The number of each member. If the lowest id wins it is the id itself. If the highest does, ids are counted down
 /// from it, and it has the number `first`, the smallest of the published algorithm.

@@ -14,9 +14,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::election::numbers;
-use types::{Uid, Wins};
 use crate::protocol::{Ctx, Kind, Message, Next, Outcome, Rounds};
 use crate::view::View;
+use types::{Uid, Wins};
 
 /// The largest number: a larger one would keep the ring silent for too long.
 pub const LIMIT: u32 = 4096;

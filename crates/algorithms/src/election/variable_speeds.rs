@@ -18,9 +18,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::election::numbers;
-use types::{Uid, Wins};
 use crate::protocol::{Ctx, Kind, Message, Next, Outcome, Rounds};
 use crate::view::View;
+use types::{Uid, Wins};
 
 /// The largest number: 2^16 rounds per hop.
 pub const LIMIT: u32 = 16;

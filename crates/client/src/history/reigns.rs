@@ -74,7 +74,8 @@ fn end_before_successors(reigns: &mut [Reign]) {
         let later = reigns.iter().filter(|next| next.epoch > epoch && next.leader != leader);
         let Some(next_ms) = later.map(|next| next.from_ms).min() else { continue };
         let reign = &mut reigns[at];
-        let slept = reign.end == Some(ReignEnd::Changed(Cause::LeaseEnded)) && reign.to.is_some_and(|to| to.latest_ms > next_ms);
+        let slept = reign.end == Some(ReignEnd::Changed(Cause::LeaseEnded))
+            && reign.to.is_some_and(|to| to.latest_ms > next_ms);
         if slept && next_ms > reign.from_ms {
             let earliest_ms = next_ms.saturating_sub(GONE_MS).max(reign.from_ms);
             reign.to = Some(Span { earliest_ms, latest_ms: next_ms });

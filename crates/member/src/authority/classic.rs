@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Authority, AuthorityCommand, AuthorityEvent, Belief, BeliefRecord, ElectionKind, Guarantee, Reach};
 use crate::attempts::{Attempt, Reservation};
-use crate::settings::Settings;
 use crate::messages::{Claim, Context, News};
+use crate::settings::Settings;
 use types::Cause;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

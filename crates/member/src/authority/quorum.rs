@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Authority, AuthorityCommand, AuthorityEvent, Belief, BeliefRecord, Guarantee, Heard, Reach};
 use crate::attempts::Reservation;
+use crate::messages::{Claim, Context, News};
 use crate::reign::{Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Vote, VoterRecord};
 use crate::settings::Settings;
-use crate::messages::{Claim, Context, News};
 use types::Cause;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

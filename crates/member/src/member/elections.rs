@@ -6,8 +6,8 @@ use algorithms::{Campaign, Election, Input, Outbox, Outcome, Span, Topology};
 use super::Member;
 use crate::authority::{Authority, AuthorityCommand, Reach};
 use crate::candidacy::FORGIVE;
-use crate::positions::{FullPos, NodeSet};
 use crate::messages::{Context, Envelope, Record, Round, Timer};
+use crate::positions::{FullPos, NodeSet};
 
 impl<E: Election, A: Authority> Member<E, A> {
     /// Starts an election: the leader is gone, a participant was lost on the way, or this member wants to take over.

@@ -4,8 +4,8 @@ use algorithms::{Election, NodeId, Outbox, Topology};
 
 use super::Member;
 use crate::authority::{Authority, AuthorityCommand, Reach};
-use crate::positions::FullPos;
 use crate::messages::{Beat, Context, Envelope};
+use crate::positions::FullPos;
 
 impl<E: Election, A: Authority> Member<E, A> {
     pub(super) fn beat(&mut self, ctx: &Context<'_>, from: FullPos, beat: Beat, out: &mut impl Outbox<Self>) {

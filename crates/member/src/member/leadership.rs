@@ -7,8 +7,8 @@ use super::Member;
 use crate::authority::{Authority, AuthorityCommand, AuthorityEvent};
 use crate::candidacy::ABSTAIN;
 use crate::children::Children;
-use crate::positions::FullPos;
 use crate::messages::{Claim, Context, Envelope, Event, Record, Timer};
+use crate::positions::FullPos;
 use types::{Cause, Role, Standing};
 
 impl<E: Election, A: Authority> Member<E, A> {

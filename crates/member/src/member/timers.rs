@@ -6,8 +6,8 @@ use algorithms::{Election, Outbox, Span};
 
 use super::Member;
 use crate::authority::Authority;
-use crate::positions::FullPos;
 use crate::messages::{Context, Timer};
+use crate::positions::FullPos;
 
 /// Doublings of the watchdog's patience.
 const BACKOFF_MAX: u32 = 4;

@@ -3,8 +3,8 @@
 use algorithms::{Epoch, Outbox, Span};
 
 use super::{Holder, Msg, Reign, ReignTimer, Released, is_hopeless, is_majority};
-use crate::positions::{FullPos, NodeSet};
 use crate::messages::{Context, LeaseTimer};
+use crate::positions::{FullPos, NodeSet};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Candidate {

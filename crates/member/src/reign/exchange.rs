@@ -6,8 +6,8 @@ use algorithms::{Epoch, NodeId, Outbox, Span};
 use super::candidate::{Assent, Bid, Candidate};
 use super::leader::Leader;
 use super::{Holder, LossCause, Msg, Reign, ReignEvent, ReignTimer, Released, is_majority};
-use crate::positions::FullPos;
 use crate::messages::{Context, LeaseTimer};
+use crate::positions::FullPos;
 
 impl Reign {
     pub(super) fn ask(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {

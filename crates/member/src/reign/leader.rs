@@ -4,8 +4,8 @@
 use algorithms::{Epoch, NodeId};
 
 use super::candidate::Bid;
-use crate::positions::{FullPos, NodeSet};
 use crate::messages::LeaseTimer;
+use crate::positions::{FullPos, NodeSet};
 
 /// Renewals for which a leader waits for a successor and its own children, four leases: the operator who asked for it
 /// may have given up by then.

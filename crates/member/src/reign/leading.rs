@@ -5,9 +5,9 @@ use algorithms::{Epoch, NodeId, Outbox, Span};
 
 use super::leader::{Leader, Leaving};
 use super::{LossCause, Msg, Reign, ReignEvent, ReignTimer, Released, is_majority};
+use crate::messages::{Context, LeaseTimer};
 use crate::positions::FullPos;
 use crate::settings::OnClose;
-use crate::messages::{Context, LeaseTimer};
 
 impl Reign {
     pub(super) fn renew(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {

@@ -23,9 +23,9 @@ mod voter;
 
 use algorithms::{Epoch, Input, NodeId, Outbox, Protocol, Span};
 
+use crate::messages::Context;
 use crate::positions::{FullPos, NodeSet};
 use crate::settings::Settings;
-use crate::messages::Context;
 use ::types::Incarnation;
 use candidate::Candidate;
 use leader::Leader;

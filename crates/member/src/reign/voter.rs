@@ -7,9 +7,9 @@ use algorithms::{Epoch, Outbox, Span};
 
 use super::{Holder, Msg, Reign, ReignEvent, ReignTimer, Released, Vote, VoterRecord, voters};
 use crate::attempts::MAX_LEAP;
+use crate::messages::Context;
 use crate::positions::{FullPos, NodeSet};
 use crate::settings::OnClose;
-use crate::messages::Context;
 use types::Incarnation;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -5,11 +5,11 @@ use std::time::Duration;
 use algorithms::Topology;
 use algorithms::catalog::{self, Row};
 use member::Safety;
+use types::format_duration;
 
 use super::problems::{Problem, Problems};
-use super::read::{Cluster, Draft, PeerDraft, fitting};
+use super::read::{Cluster, Draft, InstanceDraft, PeerDraft, fitting};
 use super::section::{Found, closest};
-use super::units::Human;
 use super::{Config, Host, PEERS_MAX, PeerRole, split_address};
 
 const NAME_BYTES_MAX: usize = 64;
@@ -26,13 +26,17 @@ pub(super) fn algorithm(cluster: &Cluster, problems: &mut Problems) -> &'static 
     if let Some(row) = catalog::row(&named.value) {
         return fit(row, cluster, named.line, problems);
     }
+    unknown_algorithm(named, problems);
+    default
+}
+
+fn unknown_algorithm(named: &Found<String>, problems: &mut Problems) {
     let names = catalog::names().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
     let remedy = match closest(&named.value, catalog::names()) {
         Some(name) => format!("did you mean {name:?}? The algorithms are {names}"),
         None => format!("write one of {names}"),
     };
     problems.push(named.line, format!("unknown algorithm {:?}", named.value), remedy);
-    default
 }
 
 fn fit(row: &'static Row, cluster: &Cluster, line: usize, problems: &mut Problems) -> &'static Row {
@@ -60,8 +64,45 @@ pub(super) fn all(draft: &Draft, config: &Config, problems: &mut Problems) {
     secret(draft, config, problems);
     links(draft, config, problems);
     hooks(draft, problems);
+    instances(draft, config, problems);
     if problems.list.is_empty() {
         members(&draft.cluster, config, problems);
+    }
+}
+
+fn instances(draft: &Draft, config: &Config, problems: &mut Problems) {
+    for (at, instance) in draft.instances.iter().enumerate() {
+        if let Some(named) = &instance.algorithm {
+            match catalog::row(&named.value) {
+                None => unknown_algorithm(named, problems),
+                Some(row) => instance_row(instance, row, config, problems),
+            }
+        }
+        let Some(id) = instance.id else { continue };
+        let same = |earlier: &&InstanceDraft| earlier.id.is_some_and(|earlier| earlier.value == id.value);
+        if let Some(earlier) = draft.instances[..at].iter().find(same) {
+            let message = format!("two [[instances]] have the id {} (the first in line {})", id.value, earlier.line);
+            problems.push(id.line, message, "give each its own number, 256 or above");
+        }
+    }
+}
+
+/// Can this algorithm run beside the others, with these members and settings?
+fn instance_row(instance: &InstanceDraft, row: &'static Row, config: &Config, problems: &mut Problems) {
+    if !config.settings.preempt && !row.can_wait {
+        let message = format!("preempt = false, but {} cannot leave a worse leader alone", row.name);
+        problems.push(instance.line, message, "write preempt = true in [cluster], or take another algorithm");
+    }
+    if config.peers.len() > row.max_nodes {
+        let message = format!("{} is fit for at most {} members", row.name, row.max_nodes);
+        problems.push(instance.line, message, "take another algorithm");
+    }
+    let wins = instance.wins.map_or(row.wins, |found| found.value);
+    if problems.list.is_empty()
+        && let Err(why) = (row.check)(&config.view_as(row.topology), wins)
+    {
+        let message = format!("{} cannot run with these members: {why}", row.name);
+        problems.push(instance.line, message, "take another algorithm");
     }
 }
 
@@ -89,7 +130,11 @@ pub(super) fn notices(draft: &Draft, row: &Row) -> Vec<Problem> {
         let proven = answer.value.saturating_mul(row.coordinator_factor);
         if short.value > answer.value && short.value < proven {
             let message = format!("coordinator_timeout is less than {} answer_timeouts", row.coordinator_factor);
-            notices.push(short.line, message, format!("{} may elect twice; {} would be safe", row.name, Human(proven)));
+            notices.push(
+                short.line,
+                message,
+                format!("{} may elect twice; {} would be safe", row.name, format_duration(proven)),
+            );
         }
     }
     notices.list
@@ -129,14 +174,14 @@ fn times(draft: &Draft, config: &Config, problems: &mut Problems) {
     ];
     for (key, found, min) in bounded {
         let Some(found) = found.filter(|found| found.value < min || found.value > TIME_MAX) else { continue };
-        let message = format!("{key} = \"{}\" cannot work", Human(found.value));
-        problems.push(found.line, message, format!("write {} to {}", Human(min), Human(TIME_MAX)));
+        let message = format!("{key} = \"{}\" cannot work", format_duration(found.value));
+        problems.push(found.line, message, format!("write {} to {}", format_duration(min), format_duration(TIME_MAX)));
     }
     let twice = timing.heartbeat.saturating_mul(2);
     if let Some(line) = blame(said.suspect_after, said.heartbeat).filter(|_| timing.suspect_after < twice) {
-        let (suspect, beat) = (Human(timing.suspect_after), Human(timing.heartbeat));
+        let (suspect, beat) = (format_duration(timing.suspect_after), format_duration(timing.heartbeat));
         let message = format!("suspect_after ({suspect}) is less than two heartbeats ({beat} each)");
-        let remedy = format!("write suspect_after = \"{}\" or more, or a shorter heartbeat", Human(twice));
+        let remedy = format!("write suspect_after = \"{}\" or more, or a shorter heartbeat", format_duration(twice));
         problems.push(line, message, remedy);
     }
     if config.safety == Safety::Quorum {
@@ -146,11 +191,11 @@ fn times(draft: &Draft, config: &Config, problems: &mut Problems) {
     if let Some(line) = blame(said.coordinator_timeout, said.answer_timeout).filter(|_| long <= short) {
         let message = format!(
             "coordinator_timeout (T', {}) is not longer than answer_timeout (T, {})",
-            Human(long),
-            Human(short)
+            format_duration(long),
+            format_duration(short)
         );
         let factor = config.row.coordinator_factor;
-        let enough = Human(short.saturating_mul(factor));
+        let enough = format_duration(short.saturating_mul(factor));
         let remedy = format!("write coordinator_timeout = \"{enough}\" ({factor} T, as {} needs)", config.row.name);
         problems.push(line, message, remedy);
     }
@@ -162,15 +207,15 @@ fn leases(draft: &Draft, config: &Config, problems: &mut Problems) {
     let answer_timeout = config.settings.election.answer_timeout;
     let shortest = answer_timeout.saturating_mul(2);
     if let Some(line) = blame(said.lease, said.answer_timeout).filter(|_| timing.lease < shortest) {
-        let (lease, answer) = (Human(timing.lease), Human(answer_timeout));
+        let (lease, answer) = (format_duration(timing.lease), format_duration(answer_timeout));
         let message = format!("lease ({lease}) is less than two answer_timeouts ({answer} each)");
-        problems.push(line, message, format!("write lease = \"{}\" or more", Human(shortest)));
+        problems.push(line, message, format!("write lease = \"{}\" or more", format_duration(shortest)));
     }
     let patient = timing.lease.saturating_mul(2);
     let hasty = draft.cluster.preempt_after.filter(|found| found.value < patient);
     if let Some(found) = hasty {
-        let message = format!("preempt_after ({}) is less than two leases", Human(found.value));
-        problems.push(found.line, message, format!("write preempt_after = \"{}\" or more", Human(patient)));
+        let message = format!("preempt_after ({}) is less than two leases", format_duration(found.value));
+        problems.push(found.line, message, format!("write preempt_after = \"{}\" or more", format_duration(patient)));
     }
 }
 

@@ -7,10 +7,11 @@ use ::toml::de::DeTable;
 use algorithms::catalog::{self, Row};
 use algorithms::{NodeId, Topology, Wins};
 use member::{OnClose, Safety, Settings, Timing};
+use types::InstanceId;
 
 use super::problems::Problems;
 use super::section::{Found, Pairs, Reader, Section};
-use super::{Config, Peer, PeerRole, check};
+use super::{Config, ConfiguredInstance, Peer, PeerRole, check};
 
 const TOPOLOGIES: [(&str, Topology); 3] =
     [("mesh", Topology::Mesh), ("ring", Topology::Ring), ("graph", Topology::Graph)];
@@ -30,6 +31,7 @@ pub(super) struct Draft {
     pub(super) peers: Vec<PeerDraft>,
     /// Is `peers` there and not a list? Then that is the problem, not that the list is empty.
     pub(super) peers_unreadable: bool,
+    pub(super) instances: Vec<InstanceDraft>,
     pub(super) links: Option<Found<Pairs>>,
     pub(super) on_change: Option<Found<String>>,
     pub(super) lock_algorithm: Option<Found<String>>,
@@ -73,6 +75,13 @@ pub(super) struct PeerDraft {
     pub(super) role: Option<Found<PeerRole>>,
 }
 
+pub(super) struct InstanceDraft {
+    pub(super) line: usize,
+    pub(super) id: Option<Found<u32>>,
+    pub(super) algorithm: Option<Found<String>>,
+    pub(super) wins: Option<Found<Wins>>,
+}
+
 pub(super) fn config(text: &str, path: &Path) -> Result<Config, Problems> {
     let mut reader = Reader::new(text, path);
     let document = reader.document();
@@ -97,11 +106,13 @@ fn draft<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>) -> Draft {
     let cluster_section = reader.section(document, "cluster");
     let timing_section = reader.section(document, "timing");
     let peer_sections = reader.sections(document, "peers");
+    let instance_sections = reader.sections(document, "instances");
     Draft {
         cluster: cluster(reader, &cluster_section),
         timing: times(reader, &timing_section),
         peers: peer_sections.iter().map(|section| peer(reader, section)).collect(),
         peers_unreadable: document.get("peers").is_some_and(|peers| peers.get_ref().as_array().is_none()),
+        instances: instance_sections.iter().map(|section| instance(reader, section)).collect(),
         links: reader.pairs(&graph, "links"),
         on_change: reader.string(&hooks, "on_change"),
         lock_algorithm: reader.string(&locks, "algorithm"),
@@ -155,6 +166,27 @@ fn peer(reader: &mut Reader<'_>, section: &Section<'_>) -> PeerDraft {
     }
 }
 
+fn instance(reader: &mut Reader<'_>, section: &Section<'_>) -> InstanceDraft {
+    let first = u32::from(InstanceId::FIRST_CONFIGURED.0);
+    for key in ["id", "algorithm"].into_iter().filter(|key| !section.has(key)) {
+        let remedy = if key == "id" { "write id = 256 or above" } else { "write algorithm = \"bully\"" };
+        reader.problems.push(section.line, format!("an [[instances]] table has no {key}"), remedy);
+    }
+    InstanceDraft {
+        line: section.line,
+        id: reader.integer(section, "id", first, u32::from(u16::MAX)),
+        algorithm: reader.string(section, "algorithm"),
+        wins: reader.choice(section, "wins", &WINS),
+    }
+}
+
+/// What cannot be resolved has its problem noted.
+fn resolve_instance(draft: &InstanceDraft) -> Option<ConfiguredInstance> {
+    let row = catalog::row(&draft.algorithm.as_ref()?.value)?;
+    let wins = draft.wins.map_or(row.wins, |found| found.value);
+    Some(ConfiguredInstance { id: InstanceId(draft.id?.value as u16), row, wins })
+}
+
 /// Fills in the defaults. What was unreadable gets a default too: its problem is noted, so nobody will see it.
 fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
     let cluster = &draft.cluster;
@@ -178,6 +210,7 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
             witnesses: with_role(PeerRole::Witness),
             learners: with_role(PeerRole::Learner),
         },
+        instances: draft.instances.iter().filter_map(resolve_instance).collect(),
         peers,
         links: draft.links.iter().flat_map(|links| links.value.iter().map(pair)).collect(),
         secret_file: cluster.secret_file.as_ref().map(|file| beside(path, &file.value)),

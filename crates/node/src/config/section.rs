@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use ::toml::Spanned;
 use ::toml::de::{DeTable, DeValue};
+use types::parse_duration;
 
 use super::problems::Problems;
-use super::units::parse_duration;
 
 /// Every table and its keys: what is not here is unknown.
 const LAYOUT: &[(&str, &[&str])] = &[
@@ -40,6 +40,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
         ],
     ),
     ("peers", &["id", "address", "listen", "http", "priority", "role"]),
+    ("instances", &["id", "algorithm", "wins"]),
     ("graph", &["links"]),
     ("hooks", &["on_change"]),
     ("locks", &["algorithm"]),
@@ -130,13 +131,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The `[[peers]]` tables.
+    /// The tables of a list, such as `[[peers]]`.
     pub(super) fn sections(&mut self, document: &'a DeTable<'a>, name: &'static str) -> Vec<Section<'a>> {
         let Some(value) = document.get(name) else { return Vec::new() };
         if let DeValue::Array(tables) = value.get_ref() {
             return tables.iter().map(|table| self.table(table, name)).collect();
         }
-        let remedy = format!("write [[{name}]], with double brackets, once per member");
+        let remedy = format!("write [[{name}]], with double brackets, once for each");
         self.problems.push(self.line(value.span().start), format!("{name:?} is not a list of tables"), remedy);
         Vec::new()
     }
@@ -277,6 +278,7 @@ fn title(table: &str) -> &'static str {
         "cluster" => "[cluster]",
         "timing" => "[timing]",
         "peers" => "[[peers]]",
+        "instances" => "[[instances]]",
         "graph" => "[graph]",
         "hooks" => "[hooks]",
         "locks" => "[locks]",

@@ -4,17 +4,16 @@
 use std::collections::BTreeSet;
 
 use client::Response;
-use member::{Command, OnClose, Role};
-use transport::ClientId;
+use transport::{ClientId, Net};
 
-use super::Daemon;
-use super::outside::Outside;
+use super::reply;
+use crate::publisher::Subscription;
 
 #[derive(Debug, Default)]
 pub(super) struct Attached {
-    clients: BTreeSet<ClientId>,
+    clients: BTreeSet<Subscription>,
     /// Attached, and to be told so once a majority of the voters knows.
-    waiting: Vec<ClientId>,
+    waiting: Vec<Subscription>,
     /// What the member was last told.
     told: bool,
     /// The clients were told to stop.
@@ -24,9 +23,23 @@ pub(super) struct Attached {
 }
 
 impl Attached {
+    /// `voters_first`: voters must not take the end of this process for the end of its child, so they are told of the
+    /// child before the client is told to begin.
+    pub(super) fn add(&mut self, client: Subscription, voters_first: bool, net: &mut Net) {
+        self.clients.insert(client);
+        if voters_first {
+            self.waiting.push(client);
+        } else {
+            reply(net, client, Response::Done);
+        }
+        if self.stopping || self.leaving {
+            reply(net, client, Response::Stop);
+        }
+    }
+
     pub(super) fn gone(&mut self, client: ClientId) {
-        self.clients.remove(&client);
-        self.waiting.retain(|&waits| waits != client);
+        self.clients.retain(|attached| attached.client != client);
+        self.waiting.retain(|waits| waits.client != client);
         self.stopping &= !self.clients.is_empty();
     }
 
@@ -37,54 +50,32 @@ impl Attached {
     pub(super) fn leave(&mut self) {
         self.leaving = true;
     }
-}
 
-impl Outside {
+    /// When the first child has attached or the last one has left: whether there is one.
+    pub(super) fn news(&mut self) -> Option<bool> {
+        let attached = !self.clients.is_empty();
+        (std::mem::replace(&mut self.told, attached) != attached).then_some(attached)
+    }
+
     /// The member is about to give leadership away: the children must stop first.
-    pub(super) fn stop_children(&mut self) {
-        tracing::info!(clients = self.attached.clients.len(), "telling attached clients to stop");
-        self.attached.stopping = true;
-        for client in self.attached.clients.clone() {
-            self.reply(client, &Response::Stop);
+    pub(super) fn stop(&mut self, net: &mut Net) {
+        tracing::info!(clients = self.clients.len(), "telling attached clients to stop");
+        self.stopping = true;
+        for &client in &self.clients {
+            reply(net, client, Response::Stop);
         }
     }
 
-    /// The member goes on without them: the deadline of their guards must do.
-    pub(super) fn give_children_up(&mut self) {
-        tracing::warn!(clients = self.attached.clients.len(), "attached clients did not stop in time");
-        let leaving = self.attached.leaving;
-        self.attached = Attached { leaving, ..Attached::default() };
+    /// The member gives leadership away without them: the deadline of their guards ends them.
+    pub(super) fn give_up(&mut self) {
+        tracing::warn!(clients = self.clients.len(), "attached clients did not stop in time");
+        *self = Attached { leaving: self.leaving, ..Attached::default() };
     }
 
     /// A majority knows that a child depends on this leadership, or there is no leadership.
-    pub(super) fn accept_attached(&mut self) {
-        for client in std::mem::take(&mut self.attached.waiting) {
-            self.reply(client, &Response::Done);
-        }
-    }
-}
-
-impl Daemon {
-    pub(super) fn attach(&mut self, client: ClientId) {
-        self.outside.attached.clients.insert(client);
-        // The member itself, and not its face: voters may already have heard that no child depends on it.
-        let leads = self.instance.standing().role == Role::Leader;
-        if leads && self.config.settings.on_close == OnClose::Immediate {
-            // Voters must not take this process's end for the end of what it started: they are told first.
-            self.outside.attached.waiting.push(client);
-        } else {
-            self.outside.reply(client, &Response::Done);
-        }
-        if self.outside.attached.stopping || self.outside.attached.leaving {
-            self.outside.reply(client, &Response::Stop);
-        }
-    }
-
-    /// Tells the member when the first child attached or the last one left.
-    pub(super) fn tell_attached(&mut self) {
-        let attached = !self.outside.attached.is_empty();
-        if std::mem::replace(&mut self.outside.attached.told, attached) != attached {
-            self.instance.command(Command::Attached(attached));
+    pub(super) fn accept(&mut self, net: &mut Net) {
+        for client in std::mem::take(&mut self.waiting) {
+            reply(net, client, Response::Done);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! An incarnation of this member is on disk before any peer hears of it, so no two of one volume are ever the same to
 //! the others. They refuse one that is not later than one they have seen: its volume was rolled back or copied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use algorithms::NodeId;
 use anyhow::Context as _;
 use member::{Incarnation, Safety};
 
-use super::Daemon;
-use crate::clock::since_boot;
+use types::{InstanceId, since_boot};
+
+use super::{Daemon, Instances};
 use crate::config::Config;
 use crate::disk::{Disk, Ticket, Written};
-use crate::host::Instance;
-use crate::records::{self, Kept};
+use crate::records::{self, AuthorityRecord, Kept};
 use crate::storage::{StateFile, VolumeRecord};
 
 /// A peer's new incarnation is written down this much later, unless something else is written before: by then what its
@@ -29,13 +29,12 @@ pub(super) struct Volume {
     disk: Disk,
     /// Everything that is on the disk or about to be: whatever changes, all of it is written.
     file: StateFile,
-    algorithm: &'static str,
     /// When what was seen of the peers is to be written, since boot.
     remember_at: Option<Duration>,
-    /// Writes under way for the member, and whether it waits for them.
-    writes: BTreeMap<Ticket, bool>,
+    /// Writes under way for an instance, and whether it waits for them.
+    writes: BTreeMap<Ticket, (InstanceId, bool)>,
     /// The disk told of no peer when this process began.
-    met_nobody: bool,
+    no_known_peers: bool,
 }
 
 impl Volume {
@@ -45,9 +44,9 @@ impl Volume {
         config: &Config,
         id: NodeId,
         stored: Option<StateFile>,
-        instance: &mut dyn Instance,
+        instances: &mut Instances,
     ) -> anyhow::Result<Self> {
-        // This process writes with this config, whatever the last one wrote with.
+        // This process writes with this config, also if the last one wrote with another.
         let (members, safety) = (config.votes_digest(), config.safety);
         let now = VolumeRecord { id, refused: false, members, safety, seen: BTreeMap::new() };
         let mut file = match stored {
@@ -57,21 +56,22 @@ impl Volume {
             }
             None => StateFile::new(now),
         };
-        let met_nobody = file.volume.seen.is_empty();
+        let no_known_peers = file.volume.seen.is_empty();
         file.volume.seen.retain(|&peer, _| config.peer(peer).is_some());
-        let algorithm = config.row.name;
-        records::put(&mut file, algorithm, instance.first_record()?);
+        for (&instance, running) in instances.iter_mut() {
+            records::put(&mut file, instance, running.algorithm, running.machine.first_record()?);
+        }
         let (remember_at, writes) = (None, BTreeMap::new());
-        let mut volume = Volume { disk, file, algorithm, remember_at, writes, met_nobody };
+        let mut volume = Volume { disk, file, remember_at, writes, no_known_peers };
         volume.write_now().await?;
-        instance.written(true);
+        instances.values_mut().for_each(|running| running.machine.written(true));
         Ok(volume)
     }
 
-    pub(super) fn write(&mut self, record: Kept, barrier: bool) {
-        records::put(&mut self.file, self.algorithm, record);
+    pub(super) fn write(&mut self, instance: InstanceId, algorithm: &str, record: Kept, barrier: bool) {
+        records::put(&mut self.file, instance, algorithm, record);
         let ticket = self.write_all();
-        self.writes.insert(ticket, barrier);
+        self.writes.insert(ticket, (instance, barrier));
     }
 
     /// A peer is connected. What is new about it is written in the background.
@@ -98,15 +98,17 @@ impl Volume {
         self.disk.written().await
     }
 
-    /// Was the finished write the member's, and did the member wait for it?
-    pub(super) fn finish(&mut self, Written { ticket, result, .. }: Written) -> anyhow::Result<Option<bool>> {
+    /// Which instance's write was finished, if it was an instance's, and did the instance wait for it?
+    pub(super) fn finish(&mut self, written: Written) -> anyhow::Result<Option<(InstanceId, bool)>> {
+        let Written { ticket, result, .. } = written;
         // A member that cannot write its epochs down could repeat them after a restart.
         result.with_context(|| cannot_write(self.disk.path()))?;
         Ok(self.writes.remove(&ticket))
     }
 
-    pub(super) fn usual(&self) -> Option<Duration> {
-        self.disk.usual()
+    /// The median time of the last writes.
+    pub(super) fn median(&self) -> Option<Duration> {
+        self.disk.median()
     }
 
     pub(super) fn seen(&self) -> Vec<(u32, transport::Incarnation)> {
@@ -120,24 +122,29 @@ impl Volume {
     /// forget, so it may go on above what the others have seen.
     fn has_no_past(&self) -> bool {
         match self.file.volume.safety {
-            Safety::Quorum => records::authority(&self.file).is_none_or(|record| record.vote().is_none()),
-            Safety::Classic => self.met_nobody,
+            Safety::Quorum => self.instances().all(|(_, record)| record.vote().is_none()),
+            Safety::Classic => self.no_known_peers,
         }
     }
 
     /// What the next incarnation begins with, so that it is later than the one with this counter.
-    pub(super) fn above(self, counter: u64) -> (Disk, StateFile) {
-        let Volume { disk, mut file, met_nobody, .. } = self;
-        if met_nobody {
+    pub(super) fn resume_after(self, counter: u64) -> (Disk, StateFile) {
+        let Volume { disk, mut file, no_known_peers, .. } = self;
+        if no_known_peers {
             // Still without a peer: a third one may have seen a later incarnation.
             file.volume.seen.clear();
         }
-        if let Some(mut record) = records::authority(&file) {
+        if let Some(mut record) = records::authority(&file, InstanceId::ELECTION) {
             let incarnation = record.incarnation_mut();
             incarnation.counter = incarnation.counter.max(counter);
-            records::put_authority(&mut file, record.encode());
+            records::put_authority(&mut file, InstanceId::ELECTION, record.encode());
         }
         (disk, file)
+    }
+
+    fn instances(&self) -> impl Iterator<Item = (InstanceId, AuthorityRecord)> {
+        let ids: BTreeSet<InstanceId> = self.file.sections().iter().map(|(instance, ..)| instance).collect();
+        ids.into_iter().filter_map(|instance| Some((instance, records::authority(&self.file, instance)?)))
     }
 
     fn write_all(&mut self) -> Ticket {
@@ -166,21 +173,21 @@ impl Volume {
 impl Daemon {
     /// A peer has seen a later incarnation of this member, or a twin of this one.
     pub(super) fn stale(&mut self, peer: u32, seen: u64, text: &str) {
-        if self.outside.volume.has_no_past() && seen < COUNTER_MAX {
+        if self.volume.has_no_past() && seen < COUNTER_MAX {
             tracing::warn!(peer, text, "this disk has no past, but the member had one: starting over above it");
-            self.outdone = Some(Outdone::By(seen));
+            self.stale_run = Some(StaleRun::ResumeAfter(seen));
             return;
         }
-        let remedy = remedy(self.outside.volume.disk.path());
-        self.outdone = Some(Outdone::Refused(format!("member {peer} refuses this process: {text}. {remedy}")));
+        let remedy = remedy(self.volume.disk.path());
+        self.stale_run = Some(StaleRun::Refused(format!("member {peer} refuses this process: {text}. {remedy}")));
     }
 }
 
 /// What becomes of a volume when a peer has seen a later incarnation of its member.
 #[derive(Debug)]
-pub(super) enum Outdone {
-    /// It has no past: the member goes on above this incarnation.
-    By(u64),
+pub(super) enum StaleRun {
+    /// It has no past: the member starts again with a later incarnation than this one.
+    ResumeAfter(u64),
     /// It has forgotten something, and why that is known.
     Refused(String),
 }
@@ -198,9 +205,9 @@ pub(super) fn remedy(state: &Path) -> String {
 /// What to do about a disk that fails. Nothing was promised that is not on it.
 fn cannot_write(state: &Path) -> String {
     format!(
-        "cannot write the state file {}, and a member that cannot keep its word gives none: it ends, and the others go \
-         on. Is the disk full, read-only or broken? Make room or mend it and start again; if it is lost, start with an \
-         empty data directory instead of {}: this member then learns from the others",
+        "cannot write the state file {}: this member ends, because it must not vote or lead on what it cannot record; the \
+         other members continue. Is the disk full, read-only or broken? Free space or repair it and start again; if the \
+         disk is lost, start with an empty data directory instead of {}: this member then learns from the other voters",
         state.display(),
         directory(state).display()
     )

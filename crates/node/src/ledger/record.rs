@@ -4,9 +4,11 @@
 //! head:   magic (8) | version u16 | zeros | CRC32 of all before it
 //! record: sequence u64 | wall ms u64 | boot ns u64 | boot id (16) | kind u8 | fields of that kind | zeros | CRC32
 //! ```
-//! Integers are little-endian. Roles and causes are text, so that a new one needs no new version.
+//! Integers are little-endian. Roles and causes are text, so that a new one needs no new version; a version that does not
+//! know the word cannot read the record.
 
-use client::{LedgerEntry, LedgerKind};
+use client::{LedgerEntry, LedgerKind, Transition};
+use types::{Epoch, NodeId, Role, Standing};
 
 /// The format this code writes, and the newest it reads.
 pub(super) const VERSION: u16 = 1;
@@ -50,14 +52,14 @@ pub(super) fn encode(entry: &LedgerEntry) -> [u8; RECORD_BYTES] {
             writer.put(&[u8::from(last_alive_ms.is_some())]);
             writer.put(&last_alive_ms.unwrap_or(0).to_le_bytes());
         }
-        LedgerKind::Became { old, new, leader, epoch, cause } => {
+        LedgerKind::Became(Transition { old, now, cause, .. }) => {
             writer.put(&[BECAME]);
-            writer.text::<ROLE_BYTES>(old.as_deref().unwrap_or(""));
-            writer.text::<ROLE_BYTES>(new);
-            writer.put(&[u8::from(leader.is_some())]);
-            writer.put(&leader.unwrap_or(0).to_le_bytes());
-            writer.put(&epoch.to_le_bytes());
-            writer.text::<CAUSE_BYTES>(cause);
+            writer.text::<ROLE_BYTES>(old.map_or("", Role::name));
+            writer.text::<ROLE_BYTES>(now.role.name());
+            writer.put(&[u8::from(now.leader.is_some())]);
+            writer.put(&now.leader.map_or(0, |leader| leader.0).to_le_bytes());
+            writer.put(&now.epoch.0.to_le_bytes());
+            writer.text::<CAUSE_BYTES>(cause.name());
         }
         LedgerKind::Granted { epoch, holder } => writer.promise(GRANTED, *epoch, *holder),
         LedgerKind::PromiseEnded { epoch, holder } => writer.promise(PROMISE_ENDED, *epoch, *holder),
@@ -77,11 +79,13 @@ pub(super) fn decode(bytes: &[u8]) -> Option<LedgerEntry> {
             LedgerKind::Started { incarnation, last_alive_ms: reader.u64().filter(|_| known) }
         }
         [BECAME] => {
-            let (old, new) = (reader.text::<ROLE_BYTES>()?, reader.text::<ROLE_BYTES>()?);
+            let (old, role) = (reader.text::<ROLE_BYTES>()?, reader.text::<ROLE_BYTES>()?.parse().ok()?);
+            let old = if old.is_empty() { None } else { Some(old.parse().ok()?) };
             let known = reader.flag()?;
-            let leader = reader.u32().filter(|_| known);
-            let (epoch, cause) = (reader.u64()?, reader.text::<CAUSE_BYTES>()?);
-            LedgerKind::Became { old: Some(old).filter(|old| !old.is_empty()), new, leader, epoch, cause }
+            let leader = reader.u32().filter(|_| known).map(NodeId);
+            let (epoch, cause) = (Epoch(reader.u64()?), reader.text::<CAUSE_BYTES>()?.parse().ok()?);
+            let now = Standing { role, leader, epoch };
+            LedgerKind::Became(Transition { old, now, cause, lease_until_ns: None })
         }
         [GRANTED] => LedgerKind::Granted { epoch: reader.u64()?, holder: reader.u32()? },
         [PROMISE_ENDED] => LedgerKind::PromiseEnded { epoch: reader.u64()?, holder: reader.u32()? },
@@ -111,7 +115,7 @@ impl Writer {
         self.at += field.len();
     }
 
-    /// Text that is too long is cut: names of roles and causes are short ASCII words.
+    /// Names of roles and causes are short ASCII words; a test shows that all of them fit.
     fn text<const N: usize>(&mut self, text: &str) {
         let mut field = [0; N];
         let length = text.floor_char_boundary(N);
@@ -163,21 +167,20 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use types::Cause;
+
     use super::*;
 
     fn kinds() -> Vec<LedgerKind> {
-        let became = |old: Option<&str>, leader| LedgerKind::Became {
-            old: old.map(str::to_owned),
-            new: "follower".into(),
-            leader,
-            epoch: 7,
-            cause: "other-elected".into(),
+        let became = |old: Option<Role>, leader: Option<u32>| {
+            let now = Standing { role: Role::Follower, leader: leader.map(NodeId), epoch: Epoch(7) };
+            LedgerKind::Became(Transition { old, now, cause: Cause::OtherElected, lease_until_ns: None })
         };
         vec![
             LedgerKind::Started { incarnation: 3, last_alive_ms: None },
             LedgerKind::Started { incarnation: u64::MAX, last_alive_ms: Some(12) },
             became(None, None),
-            became(Some("candidate"), Some(5)),
+            became(Some(Role::Candidate), Some(5)),
             LedgerKind::Granted { epoch: 9, holder: 4 },
             LedgerKind::PromiseEnded { epoch: 9, holder: 4 },
         ]
@@ -213,14 +216,21 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_too_long_are_cut_and_the_rest_is_kept() {
-        let kind =
-            LedgerKind::Became { old: None, new: "x".repeat(40), leader: None, epoch: 1, cause: "ä".repeat(40) };
-        let Some(LedgerKind::Became { new, epoch, cause, .. }) = decode(&encode(&entry(kind))).map(|entry| entry.kind)
-        else {
-            panic!("no record");
-        };
-        assert_eq!((new.len(), epoch, cause.chars().count()), (ROLE_BYTES, 1, CAUSE_BYTES / 2));
+    fn every_role_and_cause_fits_its_field_and_an_unknown_word_makes_no_record() {
+        for cause in Cause::ALL {
+            for role in Role::ALL {
+                let now = Standing { role, leader: None, epoch: Epoch(1) };
+                let became = Transition { old: Some(role), now, cause, lease_until_ns: None };
+                let entry = entry(LedgerKind::Became(became));
+                assert_eq!(decode(&encode(&entry)), Some(entry));
+            }
+        }
+        let mut writer = Writer::new();
+        writer.put(&[0; 40]);
+        writer.put(&[BECAME]);
+        writer.text::<ROLE_BYTES>("");
+        writer.text::<ROLE_BYTES>("emperor");
+        assert_eq!(decode(&writer.finish()), None);
     }
 
     #[test]

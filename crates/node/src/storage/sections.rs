@@ -7,24 +7,10 @@
 //! a section holds to keep it.
 
 use std::collections::BTreeMap;
-use std::fmt;
+
+use types::InstanceId;
 
 use super::frame::{Fields, Unwritable};
-
-/// Which machine of the process a section belongs to: 0 is the election. 1 is meant for the lock service; 256 and
-/// above are for those that a config numbers itself.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct InstanceId(pub u16);
-
-impl InstanceId {
-    pub const ELECTION: InstanceId = InstanceId(0);
-}
-
-impl fmt::Display for InstanceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// Bytes of one owner, and the version of their layout.
 #[derive(Clone, PartialEq, Eq, Debug)]

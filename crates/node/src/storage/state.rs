@@ -6,8 +6,9 @@ use algorithms::NodeId;
 use member::{Incarnation, Safety};
 
 use super::frame::{self, Damage, Fields, SEEN_MAX, Unwritable, put_incarnation};
-use super::sections::{InstanceId, Section, Sections};
+use super::sections::{Section, Sections};
 use super::v1::{self, RecordV1};
+use types::InstanceId;
 
 /// The format this code writes, and the newest it reads.
 pub(super) const FORMAT: u16 = 2;
@@ -60,7 +61,7 @@ impl RecordKind {
         }
     }
 
-    fn number(self) -> u16 {
+    pub(crate) fn number(self) -> u16 {
         self as u16
     }
 
@@ -86,8 +87,7 @@ impl StateFile {
         StateFile { volume, legacy: None, sections: Sections::default() }
     }
 
-    /// A record as it was put. The version of one of the election is between 1 and [`RecordKind::version`]; whoever
-    /// asks for another instance's checks that itself, because this code may not know the instance.
+    /// A record as it was put. Its version is between 1 and [`RecordKind::version`].
     pub fn record(&self, instance: InstanceId, kind: RecordKind) -> Option<&Section> {
         self.sections.get(instance, kind.number())
     }
@@ -127,8 +127,8 @@ impl StateFile {
         let nonsense = Unreadable::Damaged(Damage::Content);
         let volume = sections.remove(InstanceId::ELECTION, VOLUME).ok_or(nonsense)?;
         check_version("volume", volume.version, VOLUME_VERSION)?;
-        for kind in RecordKind::ALL {
-            if let Some(section) = sections.get(InstanceId::ELECTION, kind.number()) {
+        for (_, number, section) in sections.iter() {
+            if let Some(kind) = RecordKind::ALL.into_iter().find(|kind| kind.number() == number) {
                 check_version(kind.name(), section.version, kind.version())?;
             }
         }

@@ -1,25 +1,28 @@
-//! Drives one member: bytes and peer changes in, effects out, in order.
+//! One machine of this process: bytes and peer changes in, effects out, in order.
 //!
-//! The event loop sees members only through [`Instance`], so it holds any algorithm of the catalog without naming it.
+//! The event loop sees machines only through [`Instance`], so it runs any algorithm of the catalog without naming it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use algorithms::catalog::Row;
-use algorithms::drive::{Counts, Dice, Driver, Effect};
+use algorithms::drive::{Dice, Driver, Effect};
 use algorithms::{Ctx, Election, Input, NodeId, Protocol, Uid, View};
 use anyhow::bail;
 use bytes::BytesMut;
+use client::ElectionCost;
 use member::{
     Authority, Command, Context, Envelope, Event, Incarnation, Member, MemberVisitor, NodeSet, Record, Safety,
     Settings, Standing,
 };
 use transport::codec;
+use types::InstanceId;
 
+use crate::election_meter::ElectionMeter;
 use crate::records::{self, Kept};
 
 /// What the loop does for an instance.
-pub(crate) trait World {
+pub(crate) trait EffectSink {
     fn send(&mut self, to: NodeId, payload: &[u8]);
     /// Writes the record; `barrier` is true if the instance waits for it. Writes are done in order.
     fn write(&mut self, record: Kept, barrier: bool);
@@ -27,8 +30,8 @@ pub(crate) trait World {
     fn announce(&mut self, event: Event, until: Option<Duration>);
 }
 
-/// One member, of whatever algorithm and authority.
-pub(crate) trait Instance {
+/// One member, of any algorithm and authority.
+pub(crate) trait Instance: Send {
     /// The record that this process begins with, to be on the disk before anything else happens; then `written(true)`.
     fn first_record(&mut self) -> anyhow::Result<Kept>;
     /// False: the bytes were no message of this algorithm.
@@ -42,7 +45,7 @@ pub(crate) trait Instance {
     /// The oldest write of its kind is on the disk: the barrier is open, or the background record is safe.
     fn written(&mut self, barrier: bool);
     /// Carries out the effects that are not behind a barrier. False: some are, and wait for the disk.
-    fn carry_out(&mut self, now: Duration, world: &mut dyn World) -> bool;
+    fn carry_out(&mut self, now: Duration, sink: &mut dyn EffectSink) -> bool;
     /// What it knows itself to be: its last word about it may still wait for the disk.
     fn standing(&self) -> Standing;
     fn incarnation(&self) -> Incarnation;
@@ -53,6 +56,9 @@ pub(crate) trait Instance {
     fn links(&self) -> NodeSet;
     /// Messages of the algorithm that were sent so far; heartbeats are not counted.
     fn algorithm_messages(&self) -> u64;
+    /// The last election that this member took part in, or the one under way; `None` if nothing has changed about it since
+    /// it was last taken.
+    fn take_election(&mut self) -> Option<ElectionCost>;
 }
 
 /// Everything that stays the same while an instance runs.
@@ -62,7 +68,10 @@ pub(crate) struct Setup {
     pub(crate) view: View,
     pub(crate) settings: Settings,
     pub(crate) stored: Option<Kept>,
+    /// Of this process start: instances of one start have one incarnation, because they draw its nonce from one seed.
     pub(crate) seed: u64,
+    /// Tells the dice of the instances apart.
+    pub(crate) instance: InstanceId,
 }
 
 pub(crate) fn start(row: &'static Row, safety: Safety, setup: Setup) -> anyhow::Result<Box<dyn Instance>> {
@@ -73,18 +82,18 @@ impl MemberVisitor for Setup {
     type Output = anyhow::Result<Box<dyn Instance>>;
 
     fn visit<E: Election, A: Authority>(self, _: &'static Row) -> Self::Output {
-        Ok(Box::new(Host::<E, A>::start(self)?))
+        Ok(Box::new(MemberInstance::<E, A>::start(self)?))
     }
 }
 
 type MemberRecord<E, A> = Record<<A as Protocol>::Durable, <E as Protocol>::Durable>;
 
-struct Host<E: Election, A: Authority> {
+struct MemberInstance<E: Election, A: Authority> {
     setup: Setup,
     driver: Driver<Member<E, A>, Duration>,
     /// Records on their way to the disk that no effect waits for.
     stores: VecDeque<MemberRecord<E, A>>,
-    sent: Counts,
+    meter: ElectionMeter,
     dice: Dice,
     buffer: BytesMut,
 }
@@ -93,13 +102,14 @@ fn context(setup: &Setup, dice: u64) -> Context<'_> {
     Ctx { me: setup.me, view: &setup.view, settings: &setup.settings, dice }
 }
 
-impl<E: Election, A: Authority> Host<E, A> {
+impl<E: Election, A: Authority> MemberInstance<E, A> {
     fn start(mut setup: Setup) -> anyhow::Result<Self> {
         let mut dice = Dice(setup.seed);
         let stored = setup.stored.take().map(|kept| Self::decode(&kept)).transpose()?;
         let driver = Driver::start(&context(&setup, dice.roll()), stored);
-        let (stores, sent, buffer) = (VecDeque::new(), Counts::default(), BytesMut::new());
-        Ok(Host { setup, driver, stores, sent, dice, buffer })
+        dice.0 ^= u64::from(setup.instance.0);
+        let (stores, meter, buffer) = (VecDeque::new(), ElectionMeter::new(setup.me.id), BytesMut::new());
+        Ok(MemberInstance { setup, driver, stores, meter, dice, buffer })
     }
 
     fn decode(kept: &Kept) -> anyhow::Result<MemberRecord<E, A>> {
@@ -118,26 +128,30 @@ impl<E: Election, A: Authority> Host<E, A> {
     }
 
     fn step(&mut self, input: Input<Member<E, A>>) {
+        let joined = match &input {
+            Input::Message { message: Envelope::Join { round, .. }, .. } => Some(*round),
+            _ => None,
+        };
         self.driver.step(&context(&self.setup, self.dice.roll()), input);
+        let member = self.driver.machine();
+        self.meter.stepped(member.round(), member.round_participants(), joined);
     }
 
-    fn send(&mut self, to: NodeId, message: Envelope<E::Link, E::Message, A::Message>, world: &mut dyn World) {
-        if let Some(message) = message.algorithm_message() {
-            self.sent.add(message);
-        }
+    fn send(&mut self, to: NodeId, message: Envelope<E::Link, E::Message, A::Message>, sink: &mut dyn EffectSink) {
+        self.meter.sends(&message);
         if to == self.setup.me.id {
             // A ring of one: the message comes back at once.
             return self.step(Input::Message { from: to, message });
         }
         self.buffer.clear();
         match codec::encode(&message, &mut self.buffer) {
-            Ok(()) => world.send(to, &self.buffer),
+            Ok(()) => sink.send(to, &self.buffer),
             Err(error) => tracing::error!(%error, "a message of ours cannot be encoded"),
         }
     }
 }
 
-impl<E: Election, A: Authority> Instance for Host<E, A> {
+impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
     fn first_record(&mut self) -> anyhow::Result<Kept> {
         match self.driver.next_effect(|_, after| after.max) {
             Some(Effect::Persist(record)) => Ok(Self::encode(&record)),
@@ -179,20 +193,25 @@ impl<E: Election, A: Authority> Instance for Host<E, A> {
         }
     }
 
-    fn carry_out(&mut self, now: Duration, world: &mut dyn World) -> bool {
+    fn carry_out(&mut self, now: Duration, sink: &mut dyn EffectSink) -> bool {
         loop {
             let dice = &mut self.dice;
             let Some(effect) = self.driver.next_effect(|_, span| now + span.draw(dice.roll())) else {
                 return !self.driver.owes_effects();
             };
             match effect {
-                Effect::Send { to, message, .. } => self.send(to, message, world),
-                Effect::Persist(record) => world.write(Self::encode(&record), true),
+                Effect::Send { to, message, .. } => self.send(to, message, sink),
+                Effect::Persist(record) => sink.write(Self::encode(&record), true),
                 Effect::Store(record) => {
-                    world.write(Self::encode(&record), false);
+                    sink.write(Self::encode(&record), false);
                     self.stores.push_back(record);
                 }
-                Effect::Announce(event) => world.announce(event, self.driver.deadline_of(&event)),
+                Effect::Announce(event) => {
+                    if let Event::Became { now, .. } = event {
+                        self.meter.became(now);
+                    }
+                    sink.announce(event, self.driver.deadline_of(&event));
+                }
                 Effect::SetTimer(..) | Effect::CancelTimer(_) => {}
             }
         }
@@ -219,10 +238,14 @@ impl<E: Election, A: Authority> Instance for Host<E, A> {
     }
 
     fn algorithm_messages(&self) -> u64 {
-        self.sent.total()
+        self.meter.total()
+    }
+
+    fn take_election(&mut self) -> Option<ElectionCost> {
+        self.meter.take_cost::<E::Message>(&self.setup.view)
     }
 }
 
 #[cfg(test)]
-#[path = "host_tests.rs"]
+#[path = "instance_tests.rs"]
 mod tests;

@@ -6,6 +6,7 @@ use algorithms::{Epoch, NodeId};
 use member::reign::Vote;
 use member::{QuorumRecord, Safety};
 use thiserror::Error;
+use types::InstanceId;
 
 use crate::config::Config;
 use crate::records::{self, AuthorityRecord, OnDisk};
@@ -50,7 +51,7 @@ pub enum Mismatch {
     Bootstrap,
 }
 
-pub(crate) fn go_on(
+pub(crate) fn check_record(
     config: &Config,
     id: NodeId,
     stored: Option<StateFile>,
@@ -64,14 +65,17 @@ pub(crate) fn go_on(
     if let Some(volume) = volume.filter(|volume| volume.safety != safety) {
         return Err(Mismatch::Safety { recorded: volume.safety.name(), configured: safety.name() });
     }
-    let algorithm = stored.as_ref().map(|file| records::algorithm(file, config.row.name));
-    if let Some(OnDisk::OfAnother(recorded)) = algorithm {
-        return Err(Mismatch::Algorithm { recorded, configured: config.row.name });
+    for election in config.elections() {
+        let on_disk = stored.as_ref().map(|file| records::algorithm(file, election.instance, election.row.name));
+        if let Some(OnDisk::OfAnother(recorded)) = on_disk {
+            return Err(Mismatch::Algorithm { recorded, configured: election.row.name });
+        }
     }
     if safety == Safety::Classic {
         return Ok(stored);
     }
-    let votes = stored.as_ref().and_then(records::authority).is_some_and(|record| record.vote().is_some());
+    let election = |file| records::authority(file, InstanceId::ELECTION);
+    let votes = stored.as_ref().and_then(election).is_some_and(|record| record.vote().is_some());
     if start.bootstrap {
         return if votes { Err(Mismatch::Bootstrap) } else { Ok(Some(new_cluster(config, id, stored))) };
     }
@@ -83,12 +87,14 @@ pub(crate) fn go_on(
 fn new_cluster(config: &Config, id: NodeId, stored: Option<StateFile>) -> StateFile {
     let vote = Vote { epoch: Epoch(0), holder: None, longest_lease: config.settings.timing.lease };
     let (members, seen) = (config.votes_digest(), BTreeMap::new());
-    let record = stored.as_ref().and_then(records::authority);
-    let quorum = if let Some(AuthorityRecord::Quorum(record)) = record { record } else { QuorumRecord::default() };
     let volume = VolumeRecord { id, refused: false, members, safety: Safety::Quorum, seen };
     let mut file = stored.unwrap_or_else(|| StateFile::new(volume));
     file.volume.members = members;
-    let record = AuthorityRecord::Quorum(QuorumRecord { vote: Some(vote), ..quorum });
-    records::put_authority(&mut file, record.encode());
+    for election in config.elections() {
+        let record = records::authority(&file, election.instance);
+        let quorum = if let Some(AuthorityRecord::Quorum(record)) = record { record } else { QuorumRecord::default() };
+        let record = AuthorityRecord::Quorum(QuorumRecord { vote: Some(vote), ..quorum });
+        records::put_authority(&mut file, election.instance, record.encode());
+    }
     file
 }

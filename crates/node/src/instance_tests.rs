@@ -11,7 +11,7 @@ struct Desk {
     frames: Vec<(NodeId, Vec<u8>)>,
 }
 
-impl World for Desk {
+impl EffectSink for Desk {
     fn send(&mut self, to: NodeId, payload: &[u8]) {
         self.frames.push((to, payload.to_vec()));
     }

@@ -1,0 +1,103 @@
+//! Calls of clients, answered.
+
+use client::{Announcement, Call, Cause, FailCode, Happened, Reply, Request, Response, Transition};
+use member::{OnClose, Role};
+use transport::{ClientId, Net, codec};
+use types::{InstanceId, NodeId};
+
+use super::orders::unknown;
+use super::{Daemon, failed};
+use crate::chaos;
+use crate::publisher::Subscription;
+
+impl Daemon {
+    pub(super) fn call(&mut self, client: ClientId, payload: &[u8]) {
+        let Ok(Call { id: call, instance, request }) = codec::decode(payload) else {
+            // Without its number the call cannot be answered, and the client would wait for ever.
+            tracing::warn!(%client, "sent bytes that are no call of this protocol version: connection closed");
+            return self.drop_client(client);
+        };
+        let asked = Subscription { client, call };
+        if let Some(response) = self.answer(asked, instance, request) {
+            reply(&mut self.net, asked, response);
+        }
+    }
+
+    /// `None`: the answer comes later, or was given.
+    fn answer(&mut self, asked: Subscription, instance: InstanceId, request: Request) -> Option<Response> {
+        let Some(running) = self.instances.get(&instance) else { return Some(unknown(instance)) };
+        Some(match request {
+            Request::Status => Response::Status(running.shown.status()),
+            Request::Watch { everything } => {
+                let Some(now) = self.present(instance) else { return Some(unknown(instance)) };
+                self.publisher.watchers.add(asked, instance, everything);
+                Response::Announced(now)
+            }
+            Request::Elect => self.elect(instance),
+            Request::History { after } => {
+                if self.ledger.ask(asked, after) {
+                    return None;
+                }
+                failed(FailCode::Failed, "the disk is too slow for the ledger: ask again later".into())
+            }
+            Request::StepDown => self.step_down(instance),
+            Request::Transfer { to } => self.transfer(instance, NodeId(to)),
+            Request::Attach => {
+                self.attach(asked, instance);
+                return None;
+            }
+            Request::Chaos(fault) => match chaos::apply(fault, &self.config, self.id, &mut self.net) {
+                Err((code, reason)) => failed(code, reason),
+                Ok(afterwards) => {
+                    self.faults_changed();
+                    reply(&mut self.net, asked, Response::Done);
+                    self.net.flush();
+                    afterwards.carry_out();
+                    return None;
+                }
+            },
+        })
+    }
+
+    /// How things are now, for a watcher that has just come or has missed something.
+    pub(super) fn present(&self, instance: InstanceId) -> Option<Announcement> {
+        let shown = &self.instances.get(&instance)?.shown;
+        let now = shown.standing();
+        let lease_until_ns = shown.lease_until().map(|until| until.as_nanos() as u64);
+        let became = Transition { old: None, now, cause: Cause::Started, lease_until_ns };
+        Some(self.publisher.stamp(instance, Happened::Became(became)))
+    }
+
+    fn attach(&mut self, asked: Subscription, instance: InstanceId) {
+        let Some(running) = self.instances.get_mut(&instance) else { return };
+        // The machine, not what it shows: voters may already have heard that no child depends on it.
+        let leads = running.machine.standing().role == Role::Leader;
+        let voters_first = leads && self.config.settings.on_close == OnClose::Immediate;
+        running.attached.add(asked, voters_first, &mut self.net);
+    }
+
+    fn faults_changed(&mut self) {
+        let faults = chaos::in_force(&self.net);
+        self.process.set_faults(faults.clone());
+        self.publisher.publish(InstanceId::ELECTION, Happened::Faults(faults));
+    }
+
+    fn drop_client(&mut self, client: ClientId) {
+        self.net.close_client(client);
+        self.client_gone(client);
+    }
+
+    pub(super) fn client_gone(&mut self, client: ClientId) {
+        self.publisher.watchers.gone(client);
+        self.instances.values_mut().for_each(|running| running.attached.gone(client));
+    }
+}
+
+pub(super) fn reply(net: &mut Net, to: Subscription, response: Response) {
+    match codec::to_vec(&Reply { to: to.call, response }) {
+        Ok(bytes) => {
+            net.reply(to.client, &bytes);
+        }
+        Err(error) => tracing::error!(%error, "a reply cannot be encoded"),
+    }
+}

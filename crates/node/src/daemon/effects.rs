@@ -1,0 +1,93 @@
+//! What an instance's effects reach: sockets, the disk, and the stream of announcements.
+
+use std::time::Duration;
+
+use algorithms::NodeId;
+use bytes::{BufMut, BytesMut};
+use client::{Happened, Transition};
+use member::{Cause, Event, Role, Standing};
+use transport::Net;
+use types::InstanceId;
+
+use super::attached::Attached;
+use super::volume::Volume;
+use crate::instance::EffectSink;
+use crate::publisher::Publisher;
+use crate::records::Kept;
+use crate::visible_state::{ProcessState, VisibleState};
+
+/// Lent to one instance while its effects are carried out.
+pub(super) struct Effects<'a> {
+    pub(super) instance: InstanceId,
+    pub(super) algorithm: &'static str,
+    pub(super) net: &'a mut Net,
+    pub(super) volume: &'a mut Volume,
+    pub(super) publisher: &'a mut Publisher,
+    pub(super) process: &'a ProcessState,
+    pub(super) shown: &'a VisibleState,
+    pub(super) attached: &'a mut Attached,
+    /// Peers whose connection this instance wants closed: the other instances must be told.
+    pub(super) suspected: &'a mut Vec<NodeId>,
+    /// An election ended for this member.
+    pub(super) elected: &'a mut bool,
+    pub(super) frame: &'a mut BytesMut,
+}
+
+impl EffectSink for Effects<'_> {
+    /// A frame between members is the number of its instance, then the message.
+    fn send(&mut self, to: NodeId, payload: &[u8]) {
+        self.frame.clear();
+        self.frame.put_u16(self.instance.0);
+        self.frame.put_slice(payload);
+        if self.net.send(to.0, self.frame) {
+            self.process.sent(to);
+        }
+    }
+
+    fn write(&mut self, record: Kept, barrier: bool) {
+        self.volume.write(self.instance, self.algorithm, record, barrier);
+    }
+
+    fn announce(&mut self, event: Event, until: Option<Duration>) {
+        match event {
+            Event::Suspects(peer) => {
+                tracing::warn!(peer = peer.0, "silent for too long: suspected, connection closed");
+                self.suspected.push(peer);
+            }
+            Event::Became { now, cause } => self.became(now, cause),
+            Event::Granted { epoch, holder } => {
+                self.publish(Happened::Granted { epoch: epoch.0, holder: holder.id.0 });
+            }
+            Event::PromiseEnded { epoch, holder } => {
+                self.publish(Happened::PromiseEnded { epoch: epoch.0, holder: holder.id.0 });
+            }
+            Event::StopChildren => self.attached.stop(self.net),
+            Event::ChildrenGivenUp => self.attached.give_up(),
+            Event::Lease { no_child, .. } => {
+                self.shown.leased(until);
+                if !no_child {
+                    self.attached.accept(self.net);
+                }
+            }
+        }
+    }
+}
+
+impl Effects<'_> {
+    fn became(&mut self, now: Standing, cause: Cause) {
+        let old = self.shown.became(now);
+        // The announcement may have waited for the disk longer than its lease: a leadership that is over is not told.
+        let now = self.shown.standing();
+        if now.role != Role::Leader {
+            self.attached.accept(self.net);
+        }
+        *self.elected |= matches!(cause, Cause::Elected | Cause::OtherElected);
+        let lease_until_ns = self.shown.lease_until().map(|until| until.as_nanos() as u64);
+        let old = old.map(|old| old.role);
+        self.publish(Happened::Became(Transition { old, now, cause, lease_until_ns }));
+    }
+
+    fn publish(&mut self, what: Happened) {
+        self.publisher.publish(self.instance, what);
+    }
+}

@@ -1,0 +1,71 @@
+//! Leaving in order: on a signal, after leadership was handed over.
+
+use std::time::Duration;
+
+use client::Happened;
+use member::{Command, Role};
+use types::{InstanceId, since_boot};
+
+use super::Daemon;
+
+/// How long a leaving leader waits for its successor.
+const HANDOVER: Duration = Duration::from_secs(1);
+/// And how long for its children, which the member itself gives up after as long. Never less than a lease.
+const CHILDREN: Duration = Duration::from_secs(1);
+
+impl Daemon {
+    /// Hands leadership over before leaving: the others elect without having to notice a death.
+    pub(super) async fn leave(mut self) -> anyhow::Result<()> {
+        self.instances.values_mut().for_each(|running| running.attached.leave());
+        let alone = !self.config.peers.iter().any(|peer| self.net.is_connected(peer.id.0));
+        let children = self.instances.values().any(|running| !running.attached.is_empty());
+        let leading: Vec<InstanceId> = self.leading();
+        tracing::info!(handover = !leading.is_empty() && !alone, children, "leaving");
+        self.notify.say("STOPPING=1");
+        if !leading.is_empty() && (!alone || children) {
+            for instance in &leading {
+                if let Some(running) = self.instances.get_mut(instance) {
+                    running.machine.command(Command::StepDown);
+                }
+            }
+            self.carry_out();
+            // Long enough for a successor that does not answer to be given up, and for a release without one.
+            let settings = &self.config.settings;
+            let handover = HANDOVER.max(3 * settings.election.answer_timeout);
+            let stopping = if children { CHILDREN.max(settings.timing.lease) } else { Duration::ZERO };
+            let until = since_boot() + handover + stopping;
+            while since_boot() < until && !leading.iter().all(|&instance| self.handed_over(instance, alone)) {
+                self.turn(until).await?;
+            }
+        }
+        self.publisher.publish(InstanceId::ELECTION, Happened::Leaving);
+        self.publisher.tell_watchers(&mut self.net);
+        self.net.flush();
+        self.publisher.tell_subscribers();
+        Ok(())
+    }
+
+    fn leading(&self) -> Vec<InstanceId> {
+        let leads = |instance: &InstanceId| self.instances[instance].shown.standing().role == Role::Leader;
+        self.instances.keys().copied().filter(leads).collect()
+    }
+
+    /// Another member leads, or, where there is no other, this one does not.
+    fn handed_over(&self, instance: InstanceId, alone: bool) -> bool {
+        let standing = self.instances[&instance].shown.standing();
+        standing.leader.is_some_and(|leader| leader != self.id) || (alone && standing.role != Role::Leader)
+    }
+
+    /// One turn for a process that is leaving, no longer than until then.
+    async fn turn(&mut self, until: Duration) -> anyhow::Result<()> {
+        let wake = self.deadline().map_or(until, |timer| timer.min(until));
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(wake.saturating_sub(since_boot())) => {}
+            written = self.volume.written() => self.written(written)?,
+            event = self.net.event() => self.network(event)?,
+        }
+        self.carry_out();
+        Ok(())
+    }
+}

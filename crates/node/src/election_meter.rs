@@ -1,0 +1,226 @@
+//! What an election costs this member: the messages of that election, by kind, and nothing else. Counted outside the
+//! machine, whose state a model compares.
+
+use algorithms::drive::Counts;
+use algorithms::{Message, NodeId, View};
+use client::{ElectionCost, ElectionName, KindCount};
+use member::{Envelope, NodeSet, Round, Standing};
+
+#[derive(Debug)]
+pub(crate) struct ElectionMeter {
+    me: NodeId,
+    election: Option<Counted>,
+    /// Of all elections, since the process started.
+    total: Counts,
+    /// Has the cost changed since it was last asked for?
+    changed: bool,
+}
+
+#[derive(Debug)]
+struct Counted {
+    name: Name,
+    /// `None`: all members.
+    participants: Option<NodeSet>,
+    initiator: bool,
+    sent: Counts,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Name {
+    Round(Round),
+    /// An algorithm that numbers its own attempts looks for a leader.
+    Open,
+    /// It found the leader of this epoch: what it sends from now on keeps order and elects nobody.
+    Closed(u64),
+}
+
+impl ElectionMeter {
+    pub(crate) fn new(me: NodeId) -> Self {
+        ElectionMeter { me, election: None, total: Counts::default(), changed: false }
+    }
+
+    /// After every step: the round in hand, and the round that a message asked this member to join as one more that
+    /// starts it.
+    pub(crate) fn stepped(&mut self, round: Option<Round>, participants: NodeSet, joined: Option<Round>) {
+        let Some(round) = round else { return };
+        if self.election.as_ref().is_some_and(|election| election.name == Name::Round(round)) {
+            return;
+        }
+        self.changed = true;
+        self.election = Some(Counted {
+            name: Name::Round(round),
+            participants: Some(participants),
+            initiator: round.initiator == self.me || joined == Some(round),
+            sent: Counts::default(),
+        });
+    }
+
+    pub(crate) fn sends<L, M: Message, A>(&mut self, envelope: &Envelope<L, M, A>) {
+        let (name, message) = match envelope {
+            // An effect that waited for the disk may belong to a round that is over.
+            Envelope::Round { round, message, .. } => (Name::Round(*round), message),
+            Envelope::Plain { message, .. } => (Name::Open, message),
+            Envelope::Beat(_) | Envelope::Join { .. } | Envelope::Authority(_) => return,
+        };
+        self.total.add(message);
+        if name == Name::Open && self.election.is_none() {
+            self.open();
+        }
+        if let Some(election) = self.election.as_mut().filter(|election| election.name == name) {
+            election.sent.add(message);
+            self.changed = true;
+        }
+    }
+
+    /// An algorithm without rounds: its election lasts from the loss of a leader to the next one.
+    pub(crate) fn became(&mut self, now: Standing) {
+        let name = self.election.as_ref().map(|election| election.name);
+        match (name, now.leader) {
+            (Some(Name::Open), Some(_)) => {
+                if let Some(election) = &mut self.election {
+                    election.name = Name::Closed(now.epoch.0);
+                    self.changed = true;
+                }
+            }
+            (Some(Name::Closed(_)), None) => self.open(),
+            (Some(Name::Open | Name::Closed(_) | Name::Round(_)) | None, _) => {}
+        }
+    }
+
+    fn open(&mut self) {
+        self.changed = true;
+        let sent = Counts::default();
+        self.election = Some(Counted { name: Name::Open, participants: None, initiator: false, sent });
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.total.total()
+    }
+
+    /// The cost, if it has changed since it was last taken.
+    pub(crate) fn take_cost<M: Message>(&mut self, full: &View) -> Option<ElectionCost> {
+        if std::mem::take(&mut self.changed) { self.cost::<M>(full) } else { None }
+    }
+
+    pub(crate) fn cost<M: Message>(&self, full: &View) -> Option<ElectionCost> {
+        let election = self.election.as_ref()?;
+        let kind = |(kind, count): (algorithms::Kind, u64)| KindCount {
+            kind: kind.name.to_owned(),
+            announcement: kind.announcement,
+            count,
+        };
+        let takes_part = |at: &usize| election.participants.is_none_or(|set| set.contains(member::FullPos(*at)));
+        let ids = (0..full.len()).filter(takes_part).map(|at| full.members()[at].id.0);
+        Some(ElectionCost {
+            election: match election.name {
+                Name::Round(Round { attempt, initiator, incarnation }) => {
+                    ElectionName::Round { attempt: attempt.0, initiator: initiator.0, incarnation }
+                }
+                Name::Open => ElectionName::Epoch(0),
+                Name::Closed(epoch) => ElectionName::Epoch(epoch),
+            },
+            participants: ids.collect(),
+            initiator: election.initiator,
+            sent: election.sent.by_kind(M::KINDS).map(kind).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use algorithms::{Epoch, Kind, Uid};
+    use member::{Attempt, Beat, FullPos, News, Role};
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+
+    #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+    enum Word {
+        Probe,
+        Winner,
+    }
+
+    impl Message for Word {
+        const KINDS: &'static [Kind] = &[Kind::election("probe"), Kind::announcement("winner")];
+
+        fn kind(&self) -> usize {
+            usize::from(*self == Word::Winner)
+        }
+    }
+
+    type Sent = Envelope<NodeId, Word, ()>;
+
+    fn round(attempt: u64, initiator: u32) -> Round {
+        Round { attempt: Attempt(attempt), initiator: NodeId(initiator), incarnation: 1 }
+    }
+
+    fn in_round(round: Round, message: Word) -> Sent {
+        Envelope::Round { round, participants: everybody(), link: NodeId(1), hops: 0, message }
+    }
+
+    fn everybody() -> NodeSet {
+        [0, 2].map(FullPos).into_iter().collect()
+    }
+
+    fn counts(meter: &ElectionMeter) -> Vec<u64> {
+        let full = View::mesh([1, 2, 3].map(Uid::plain).to_vec());
+        meter.cost::<Word>(&full).map_or_else(Vec::new, |cost| cost.sent.iter().map(|kind| kind.count).collect())
+    }
+
+    fn standing(leader: Option<u32>, epoch: u64) -> Standing {
+        Standing { role: Role::Follower, leader: leader.map(NodeId), epoch: Epoch(epoch) }
+    }
+
+    #[test]
+    fn a_new_round_counts_from_zero_and_a_late_message_of_the_old_one_is_left_out() {
+        let mut meter = ElectionMeter::new(NodeId(1));
+        assert!(counts(&meter).is_empty());
+        meter.stepped(Some(round(4, 1)), everybody(), None);
+        meter.sends(&in_round(round(4, 1), Word::Probe));
+        meter.sends(&in_round(round(4, 1), Word::Winner));
+        assert_eq!(counts(&meter), [1, 1]);
+        meter.stepped(Some(round(5, 3)), everybody(), None);
+        meter.sends(&in_round(round(4, 1), Word::Probe));
+        assert_eq!((counts(&meter), meter.total()), (vec![0, 0], 3));
+    }
+
+    #[test]
+    fn who_opens_a_round_or_joins_it_as_a_starter_is_an_initiator() {
+        let full = View::mesh([1, 2, 3].map(Uid::plain).to_vec());
+        let initiator = |opened_by, joined| {
+            let mut meter = ElectionMeter::new(NodeId(1));
+            meter.stepped(Some(round(4, opened_by)), everybody(), joined);
+            meter.stepped(Some(round(4, opened_by)), everybody(), None);
+            let cost = meter.cost::<Word>(&full).unwrap();
+            assert_eq!(cost.participants, [1, 3]);
+            cost.initiator
+        };
+        assert!(initiator(1, None));
+        assert!(initiator(3, Some(round(4, 3))));
+        assert!(!initiator(3, None));
+        assert!(!initiator(3, Some(round(3, 2))), "asked to join another one");
+    }
+
+    #[test]
+    fn heartbeats_are_no_messages_of_an_election() {
+        let news = News { next_attempt_min: Attempt(1), leader: None, firsthand: false };
+        let mut meter = ElectionMeter::new(NodeId(1));
+        meter.sends(&Sent::Beat(Beat { news, stands: true, ask: true, incarnation: 1 }));
+        assert_eq!((counts(&meter), meter.total()), (Vec::new(), 0));
+    }
+
+    #[test]
+    fn without_rounds_an_election_lasts_from_the_loss_of_a_leader_to_the_next_one() {
+        let mut meter = ElectionMeter::new(NodeId(1));
+        let plain = || Sent::Plain { link: NodeId(2), hops: 0, message: Word::Probe };
+        meter.sends(&plain());
+        meter.became(standing(Some(3), 7));
+        meter.sends(&plain());
+        assert_eq!(counts(&meter), [1, 0], "idle messages are not counted");
+        meter.became(standing(None, 8));
+        meter.sends(&plain());
+        meter.sends(&plain());
+        meter.became(standing(Some(2), 9));
+        assert_eq!((counts(&meter), meter.total()), (vec![2, 0], 4));
+    }
+}

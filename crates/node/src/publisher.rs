@@ -1,0 +1,114 @@
+//! One ordered stream of what happens at this member, and all who hear of it.
+//!
+//! The event loop publishes; nobody else does. Announcements wait until the effects of a turn are carried out. Watchers,
+//! whose sockets belong to the loop, get them first and are flushed with everything else. The other subscribers wake
+//! other threads, so they get them when the sockets are flushed. Each has a bounded queue of its own: a slow one misses
+//! announcements and learns how many; it never holds up the loop.
+
+mod log_lines;
+mod watchers;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use client::{Announcement, Happened};
+use transport::Net;
+use types::{InstanceId, NodeId, since_boot};
+
+pub(crate) use log_lines::LogLines;
+pub(crate) use watchers::{Subscription, Watchers};
+
+/// Hears everything that is announced, in order. Must not block.
+pub(crate) trait Subscriber: Send {
+    fn take(&mut self, announcement: &Announcement);
+}
+
+pub(crate) struct Publisher {
+    member: NodeId,
+    /// Of the last announcement.
+    sequence: u64,
+    /// Of this turn, in order.
+    pending: Vec<Announcement>,
+    /// How many of them the watchers have.
+    watched: usize,
+    pub(crate) watchers: Watchers,
+    subscribers: Vec<Box<dyn Subscriber>>,
+}
+
+impl Publisher {
+    pub(crate) fn new(member: NodeId, subscribers: Vec<Box<dyn Subscriber>>) -> Self {
+        Publisher { member, sequence: 0, pending: Vec::new(), watched: 0, watchers: Watchers::default(), subscribers }
+    }
+
+    pub(crate) fn publish(&mut self, instance: InstanceId, what: Happened) {
+        self.sequence += 1;
+        let announcement = self.stamp(instance, what);
+        self.pending.push(announcement);
+    }
+
+    /// An announcement for one listener, which tells nothing new: it has the number of the last one.
+    pub(crate) fn stamp(&self, instance: InstanceId, what: Happened) -> Announcement {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Announcement {
+            member: self.member.0,
+            instance,
+            sequence: self.sequence,
+            wall_ms: wall.as_millis() as u64,
+            boot_ns: since_boot().as_nanos() as u64,
+            what,
+        }
+    }
+
+    /// Before the sockets are flushed.
+    pub(crate) fn tell_watchers(&mut self, net: &mut Net) {
+        for announcement in &self.pending[self.watched..] {
+            self.watchers.tell(announcement, net);
+        }
+        self.watched = self.pending.len();
+    }
+
+    /// After the sockets are flushed.
+    pub(crate) fn tell_subscribers(&mut self) {
+        self.watched = 0;
+        for announcement in self.pending.drain(..) {
+            for subscriber in &mut self.subscribers {
+                subscriber.take(&announcement);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    struct Tape(mpsc::Sender<Announcement>);
+
+    impl Subscriber for Tape {
+        fn take(&mut self, announcement: &Announcement) {
+            self.0.send(announcement.clone()).unwrap();
+        }
+    }
+
+    #[test]
+    fn every_subscriber_hears_everything_once_in_order_without_holes() {
+        let (tapes, heard): (Vec<_>, Vec<_>) = (0..2).map(|_| mpsc::channel()).unzip();
+        let subscribers = tapes.into_iter().map(|tape| Box::new(Tape(tape)) as Box<dyn Subscriber>).collect();
+        let mut publisher = Publisher::new(NodeId(4), subscribers);
+        publisher.publish(InstanceId::ELECTION, Happened::Started { incarnation: 9 });
+        publisher.publish(InstanceId(256), Happened::Link { peer: 2, up: true });
+        assert!(heard[0].try_recv().is_err(), "nothing before the sockets are flushed");
+        publisher.tell_subscribers();
+        publisher.publish(InstanceId::ELECTION, Happened::Leaving);
+        publisher.tell_subscribers();
+        publisher.tell_subscribers();
+        for tape in heard {
+            let all: Vec<Announcement> = tape.try_iter().collect();
+            let numbers: Vec<(u64, u16)> = all.iter().map(|a| (a.sequence, a.instance.0)).collect();
+            assert_eq!(numbers, [(1, 0), (2, 256), (3, 0)]);
+            assert!(all.iter().all(|a| a.member == 4 && a.boot_ns > 0 && a.wall_ms > 0));
+            assert!(all.windows(2).all(|pair| pair[0].boot_ns <= pair[1].boot_ns));
+        }
+    }
+}

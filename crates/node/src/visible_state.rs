@@ -1,0 +1,287 @@
+//! What this process shows to the outside, readable by any task or thread without entering the event loop.
+//!
+//! The loop writes it. Readers never ask a machine, which may be ahead of its own effects or behind the clock: they see
+//! what was last announced, and a leadership only while its lease runs, compared with the clock by the reader itself.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use algorithms::NodeId;
+use client::{ElectionCost, MemberStatus, PeerStatus};
+use member::{Role, Safety, Standing};
+use types::{InstanceId, Topology, since_boot};
+
+/// What all instances of a process share.
+#[derive(Debug)]
+pub(crate) struct ProcessState {
+    pub(crate) id: NodeId,
+    pub(crate) cluster: String,
+    started: Duration,
+    incarnation: u64,
+    peers: Vec<PeerState>,
+    faults: Mutex<Vec<String>>,
+    /// Microseconds; 0 before the first write.
+    persist_us: AtomicU64,
+}
+
+/// Written by the event loop alone, so that no order between the fields is needed.
+#[derive(Debug)]
+struct PeerState {
+    id: NodeId,
+    connected: AtomicBool,
+    /// Nanoseconds since boot; 0 if it was never heard.
+    last_heard_ns: AtomicU64,
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+impl ProcessState {
+    pub(crate) fn new(id: NodeId, cluster: String, incarnation: u64, peers: impl Iterator<Item = NodeId>) -> Self {
+        let peer = |id| PeerState {
+            id,
+            connected: AtomicBool::new(false),
+            last_heard_ns: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+        };
+        let (peers, faults, persist_us) = (peers.map(peer).collect(), Mutex::default(), AtomicU64::new(0));
+        ProcessState { id, cluster, started: since_boot(), incarnation, peers, faults, persist_us }
+    }
+
+    pub(crate) fn linked(&self, peer: NodeId, up: bool) {
+        if let Some(peer) = self.peer(peer) {
+            peer.connected.store(up, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn sent(&self, to: NodeId) {
+        if let Some(peer) = self.peer(to) {
+            peer.sent.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn received(&self, from: NodeId) {
+        if let Some(peer) = self.peer(from) {
+            peer.received.fetch_add(1, Ordering::Relaxed);
+            peer.last_heard_ns.store(since_boot().as_nanos() as u64, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn set_faults(&self, faults: Vec<String>) {
+        *lock(&self.faults) = faults;
+    }
+
+    pub(crate) fn set_persist(&self, median: Option<Duration>) {
+        self.persist_us.store(median.map_or(0, |took| took.as_micros() as u64), Ordering::Relaxed);
+    }
+
+    pub(crate) fn uptime(&self) -> Duration {
+        since_boot().saturating_sub(self.started)
+    }
+
+    fn peer(&self, id: NodeId) -> Option<&PeerState> {
+        self.peers.iter().find(|peer| peer.id == id)
+    }
+
+    fn total(&self, of: impl Fn(&PeerState) -> &AtomicU64) -> u64 {
+        self.peers.iter().map(|peer| of(peer).load(Ordering::Relaxed)).sum()
+    }
+}
+
+impl PeerState {
+    fn status(&self, now: Duration) -> PeerStatus {
+        let heard = Some(self.last_heard_ns.load(Ordering::Relaxed)).filter(|&ns| ns > 0);
+        let silent = heard.map(|ns| now.saturating_sub(Duration::from_nanos(ns)).as_millis() as u64);
+        PeerStatus { id: self.id.0, connected: self.connected.load(Ordering::Relaxed), last_heard_ms: silent }
+    }
+}
+
+/// What one instance shows.
+#[derive(Debug)]
+pub(crate) struct VisibleState {
+    process: Arc<ProcessState>,
+    pub(crate) instance: InstanceId,
+    algorithm: &'static str,
+    topology: Topology,
+    safety: Safety,
+    /// Since the process started.
+    election_messages: AtomicU64,
+    shown: Mutex<Shown>,
+}
+
+#[derive(Clone, Debug)]
+struct Shown {
+    standing: Standing,
+    /// Was anything announced yet?
+    announced: bool,
+    /// When the lease ends, since boot; leaders of classic elections have none.
+    lease_until: Option<Duration>,
+    election: Option<ElectionCost>,
+    blank: bool,
+}
+
+impl VisibleState {
+    pub(crate) fn new(
+        process: Arc<ProcessState>,
+        instance: InstanceId,
+        (algorithm, topology, safety): (&'static str, Topology, Safety),
+        standing: Standing,
+    ) -> Self {
+        let shown =
+            Shown { standing, announced: false, lease_until: None, election: None, blank: safety == Safety::Quorum };
+        let (election_messages, shown) = (AtomicU64::new(0), Mutex::new(shown));
+        VisibleState { process, instance, algorithm, topology, safety, election_messages, shown }
+    }
+
+    /// Returns what was announced before.
+    pub(crate) fn became(&self, now: Standing) -> Option<Standing> {
+        let mut shown = lock(&self.shown);
+        if now.role != Role::Leader {
+            shown.lease_until = None;
+        }
+        let before = std::mem::replace(&mut shown.standing, now);
+        std::mem::replace(&mut shown.announced, true).then_some(before)
+    }
+
+    pub(crate) fn leased(&self, until: Option<Duration>) {
+        lock(&self.shown).lease_until = until;
+    }
+
+    pub(crate) fn set_election(&self, election: ElectionCost) {
+        lock(&self.shown).election = Some(election);
+    }
+
+    pub(crate) fn election(&self) -> Option<ElectionCost> {
+        lock(&self.shown).election.clone()
+    }
+
+    pub(crate) fn set_election_messages(&self, total: u64) {
+        self.election_messages.store(total, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_blank(&self, blank: bool) {
+        lock(&self.shown).blank = blank;
+    }
+
+    /// What may be said now.
+    pub(crate) fn standing(&self) -> Standing {
+        self.standing_of(&lock(&self.shown), since_boot())
+    }
+
+    /// When the lease ends, since boot; `None` without a lease, or after its end.
+    pub(crate) fn lease_until(&self) -> Option<Duration> {
+        lock(&self.shown).lease_until.filter(|&until| until > since_boot())
+    }
+
+    pub(crate) fn status(&self) -> MemberStatus {
+        let (shown, now) = (lock(&self.shown).clone(), since_boot());
+        let standing = self.standing_of(&shown, now);
+        let process = &self.process;
+        let left = shown.lease_until.and_then(|until| until.checked_sub(now)).filter(|left| !left.is_zero());
+        MemberStatus {
+            id: process.id.0,
+            instance: self.instance,
+            cluster: process.cluster.clone(),
+            algorithm: self.algorithm.to_owned(),
+            topology: self.topology,
+            safety: self.safety,
+            role: standing.role,
+            leader: standing.leader.map(|leader| leader.0),
+            epoch: standing.epoch.0,
+            incarnation: process.incarnation,
+            lease_ms: left.map(|left| left.as_millis() as u64),
+            sent: process.total(|peer| &peer.sent),
+            received: process.total(|peer| &peer.received),
+            election_messages: self.election_messages.load(Ordering::Relaxed),
+            election: shown.election,
+            peers: process.peers.iter().map(|peer| peer.status(now)).collect(),
+            uptime_ms: process.uptime().as_millis() as u64,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            persist_us: Some(process.persist_us.load(Ordering::Relaxed)).filter(|&us| us > 0),
+            faults: lock(&process.faults).clone(),
+            blank: shown.blank,
+        }
+    }
+
+    fn standing_of(&self, shown: &Shown, now: Duration) -> Standing {
+        let claims = shown.standing.role == Role::Leader;
+        let lease_runs = shown.lease_until.is_some_and(|until| until > now);
+        if claims && self.safety == Safety::Quorum && !lease_runs {
+            return Standing { role: Role::Candidate, leader: None, epoch: shown.standing.epoch };
+        }
+        shown.standing
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use algorithms::Epoch;
+
+    use super::*;
+
+    const LEADS: Standing = Standing { role: Role::Leader, leader: Some(NodeId(1)), epoch: Epoch(7) };
+
+    fn state(safety: Safety) -> VisibleState {
+        let process = ProcessState::new(NodeId(1), "demo".into(), 3, [2, 3].map(NodeId).into_iter());
+        let candidate = Standing { role: Role::Candidate, leader: None, epoch: Epoch(6) };
+        let kind = ("bully", Topology::Mesh, safety);
+        VisibleState::new(Arc::new(process), InstanceId::ELECTION, kind, candidate)
+    }
+
+    #[test]
+    fn a_leader_by_quorum_is_shown_only_while_its_lease_runs() {
+        let state = state(Safety::Quorum);
+        state.became(LEADS);
+        let nobody = Standing { role: Role::Candidate, leader: None, epoch: Epoch(7) };
+        assert_eq!(state.standing(), nobody, "no lease was announced");
+        state.leased(Some(since_boot() + Duration::from_hours(1)));
+        assert_eq!(state.standing(), LEADS);
+        let status = state.status();
+        assert_eq!((status.role, status.leader), (Role::Leader, Some(1)));
+        assert!(status.lease_ms.is_some_and(|ms| ms > 3_000_000));
+        // The machine waits for a disk that hangs and announces nothing: the reader sees the end all the same.
+        state.leased(Some(since_boot()));
+        assert_eq!(state.standing(), nobody);
+        let status = state.status();
+        assert_eq!((status.role, status.leader, status.lease_ms), (Role::Candidate, None, None));
+        assert_eq!(state.lease_until(), None);
+    }
+
+    #[test]
+    fn a_lease_does_not_outlive_the_leadership_it_was_for() {
+        let state = state(Safety::Quorum);
+        state.leased(Some(since_boot() + Duration::from_hours(1)));
+        state.became(LEADS);
+        state.became(Standing { role: Role::Follower, leader: Some(NodeId(2)), epoch: Epoch(8) });
+        assert_eq!(state.lease_until(), None);
+        assert_eq!(state.became(LEADS).map(|before| before.epoch), Some(Epoch(8)));
+        assert_eq!(state.standing().role, Role::Candidate, "a new leadership needs a lease of its own");
+    }
+
+    #[test]
+    fn a_classic_leader_has_no_lease() {
+        let state = state(Safety::Classic);
+        assert_eq!(state.became(LEADS), None, "nothing was announced before");
+        assert_eq!(state.standing(), LEADS);
+    }
+
+    #[test]
+    fn links_and_traffic_are_seen_by_other_threads() {
+        let state = Arc::new(state(Safety::Classic));
+        state.process.linked(NodeId(2), true);
+        state.process.received(NodeId(2));
+        state.process.sent(NodeId(2));
+        state.process.sent(NodeId(9));
+        let seen = Arc::clone(&state);
+        let status = std::thread::spawn(move || seen.status()).join().unwrap();
+        assert_eq!((status.sent, status.received), (1, 1));
+        let up: Vec<(u32, bool, bool)> =
+            status.peers.iter().map(|peer| (peer.id, peer.connected, peer.last_heard_ms.is_some())).collect();
+        assert_eq!(up, [(2, true, true), (3, false, false)]);
+    }
+}
