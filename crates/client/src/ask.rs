@@ -50,7 +50,7 @@ where
     for (at, endpoint) in endpoints.iter().cloned().enumerate() {
         let settings = settings.clone();
         asked.spawn(async move {
-            let conversation = async { question(Client::connect(&endpoint.address, &settings).await?).await };
+            let conversation = async { question(Client::connect_to(&endpoint, &settings).await?).await };
             (at, Answer { result: within(member_timeout, conversation).await, endpoint })
         });
     }

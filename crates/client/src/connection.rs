@@ -18,6 +18,7 @@ use types::InstanceId;
 
 use crate::attachment::Attachment;
 use crate::chaos::Chaos;
+use crate::endpoint::Endpoint;
 use crate::ledger::LedgerPage;
 use crate::watch::Watch;
 use crate::wire::{Call, CallId, FailCode, MemberStatus, Reply, Request, Response};
@@ -105,6 +106,11 @@ fn lock(calls: &Mutex<Calls>) -> MutexGuard<'_, Calls> {
 }
 
 impl Client {
+    /// Connects to an endpoint; see [`Client::connect`].
+    pub async fn connect_to(endpoint: &Endpoint, settings: &ClientSettings) -> Result<Self, ClientError> {
+        Ok(Client::connect(&endpoint.address, settings).await?.of_instance(endpoint.instance))
+    }
+
     /// Connects and authenticates. Must be called inside a tokio runtime.
     pub async fn connect(address: &str, settings: &ClientSettings) -> Result<Self, ClientError> {
         let connection = transport::connect_client(address, settings).await.map_err(Arc::new)?;

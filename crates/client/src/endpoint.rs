@@ -2,20 +2,25 @@
 
 use std::fmt;
 
+use types::InstanceId;
+
 /// An address to ask, and whose it is, where that is known: a config says so, a bare list of addresses does not.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Endpoint {
     pub id: Option<u32>,
     pub address: String,
+    /// Which machine of the member is meant.
+    pub instance: InstanceId,
 }
 
 impl Endpoint {
-    pub fn member(id: u32, address: impl Into<String>) -> Self {
-        Endpoint { id: Some(id), address: address.into() }
+    /// For the cluster's election.
+    pub fn new(id: Option<u32>, address: impl Into<String>) -> Self {
+        Endpoint { id, address: address.into(), instance: InstanceId::ELECTION }
     }
 
-    pub fn unnamed(address: impl Into<String>) -> Self {
-        Endpoint { id: None, address: address.into() }
+    pub fn member(id: u32, address: impl Into<String>) -> Self {
+        Endpoint::new(Some(id), address)
     }
 }
 

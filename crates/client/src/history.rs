@@ -14,8 +14,10 @@ mod reigns;
 pub(crate) mod testing;
 
 pub use at::{Held, WhoLed, who_led_at};
-pub use audit::{Audit, Finding, Outcome, Proof, audit};
+pub use audit::{Audit, EntryRef, Finding, Outcome, Proof, audit};
 pub use reigns::{Reign, ReignEnd, Span, clock_spread_ms, reigns};
+
+use serde::Serialize;
 
 use crate::ledger::LedgerEntry;
 
@@ -36,7 +38,7 @@ pub struct MemberLedger {
 }
 
 /// A member whose ledger was not to be had.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Missing {
     pub id: Option<u32>,
     pub address: String,
@@ -46,6 +48,12 @@ pub struct Missing {
 impl Ledgers {
     pub(crate) fn member(&self, id: u32) -> Option<&MemberLedger> {
         self.members.iter().find(|ledger| ledger.id == id)
+    }
+
+    /// Whose ledgers are missing: ids where they are known, addresses otherwise.
+    pub fn missing_names(&self) -> Vec<String> {
+        let name = |missing: &Missing| missing.id.map_or_else(|| missing.address.clone(), |id| id.to_string());
+        self.missing.iter().map(name).collect()
     }
 
     /// Everything that is not there, in words; empty if every ledger is whole.

@@ -13,6 +13,7 @@ use crate::ask::within;
 use crate::connection::{Client, ClientError};
 use crate::endpoint::Endpoint;
 use crate::verdict::{Electorate, Verdict, View};
+use crate::watch::Watched;
 use types::Safety;
 
 const REDIAL_MIN: Duration = Duration::from_millis(10);
@@ -32,6 +33,10 @@ pub struct Report {
 pub enum News {
     /// A change of standing, or the present standing at the beginning of a stream.
     Became { announcement: Announcement, transition: Transition },
+    /// Anything else, where everything is followed.
+    Announced(Announcement),
+    /// So many announcements were left out, because this process did not read fast enough.
+    Gap { missed: u64 },
     /// The stream broke, or could not be had. Said once per outage, and again when the kind of failure changes.
     Lost(ClientError),
 }
@@ -51,12 +56,21 @@ pub struct Observer {
 impl Observer {
     /// Begins to follow; `settings.deadline` bounds each attempt to connect.
     pub fn new(endpoints: Vec<Endpoint>, settings: &ClientSettings) -> Self {
+        Observer::start(endpoints, settings, false)
+    }
+
+    /// Follows not only changes of standing but all that members announce.
+    pub fn of_everything(endpoints: Vec<Endpoint>, settings: &ClientSettings) -> Self {
+        Observer::start(endpoints, settings, true)
+    }
+
+    fn start(endpoints: Vec<Endpoint>, settings: &ClientSettings, everything: bool) -> Self {
         let (sender, reports) = mpsc::unbounded_channel();
         let mut followers = JoinSet::new();
         let safety = Arc::default();
         for (at, endpoint) in endpoints.iter().enumerate() {
-            let source =
-                Source { address: endpoint.address.clone(), settings: settings.clone(), safety: Arc::clone(&safety) };
+            let (endpoint, settings) = (endpoint.clone(), settings.clone());
+            let source = Source { endpoint, settings, everything, safety: Arc::clone(&safety) };
             followers.spawn(follow(at, source, sender.clone()));
         }
         let nobody = vec![None; endpoints.len()];
@@ -72,10 +86,13 @@ impl Observer {
     pub async fn next(&mut self) -> Report {
         let Some(report) = self.reports.recv().await else { return std::future::pending().await };
         self.tried[report.at] = true;
-        self.views[report.at] = match &report.news {
-            News::Became { announcement, transition } => Some(View::after(announcement.member, transition)),
-            News::Lost(_) => None,
-        };
+        match &report.news {
+            News::Became { announcement, transition } => {
+                self.views[report.at] = Some(View::after(announcement.member, transition));
+            }
+            News::Lost(_) => self.views[report.at] = None,
+            News::Announced(_) | News::Gap { .. } => {}
+        }
         report
     }
 
@@ -132,8 +149,9 @@ impl Observer {
 
 /// What one stream comes from.
 struct Source {
-    address: String,
+    endpoint: Endpoint,
     settings: ClientSettings,
+    everything: bool,
     safety: Arc<OnceLock<Safety>>,
 }
 
@@ -143,11 +161,16 @@ async fn follow(at: usize, source: Source, reports: mpsc::UnboundedSender<Report
     let mut said: Option<std::mem::Discriminant<ClientError>> = None;
     loop {
         let mut events = 0u64;
-        let lost = stream(&source, |announcement| {
+        let lost = stream(&source, |watched| {
             events += 1;
-            if let Some(&transition) = announcement.transition() {
-                let _ = report(News::Became { announcement, transition });
-            }
+            let news = match watched {
+                Watched::Gap { missed } => News::Gap { missed },
+                Watched::Announced(announcement) => match announcement.transition() {
+                    Some(&transition) => News::Became { announcement, transition },
+                    None => News::Announced(announcement),
+                },
+            };
+            let _ = report(news);
         })
         .await;
         if events > 0 {
@@ -164,14 +187,14 @@ async fn follow(at: usize, source: Source, reports: mpsc::UnboundedSender<Report
 }
 
 /// Connects and hands on events until the stream ends; says why it did.
-async fn stream(source: &Source, mut take: impl FnMut(Announcement)) -> ClientError {
+async fn stream(source: &Source, mut take: impl FnMut(Watched)) -> ClientError {
     let opened = within(source.settings.deadline, async {
-        let client = Client::connect(&source.address, &source.settings).await?;
+        let client = Client::connect_to(&source.endpoint, &source.settings).await?;
         if let Some(safety) = client.member_fact("safety").and_then(|safety| safety.parse().ok()) {
             source.safety.get_or_init(|| safety);
         }
-        let mut watch = client.watch().await?;
-        let first = watch.next_announcement().await?;
+        let mut watch = if source.everything { client.watch_everything().await? } else { client.watch().await? };
+        let first = watch.next().await?;
         Ok((watch, first))
     });
     let (mut watch, mut event) = match opened.await {
@@ -180,7 +203,7 @@ async fn stream(source: &Source, mut take: impl FnMut(Announcement)) -> ClientEr
     };
     while let Some(known) = event {
         take(known);
-        event = match watch.next_announcement().await {
+        event = match watch.next().await {
             Ok(event) => event,
             Err(error) => return error,
         };

@@ -5,7 +5,7 @@
 //! Compatibility: variants are numbered by position on the wire, so new ones go to the end.
 
 use serde::{Deserialize, Serialize};
-use types::{InstanceId, Role, Safety, Topology};
+use types::{InstanceId, NodeId, Role, Safety, Topology, Uid, Wins};
 
 use crate::announcement::{Announcement, ElectionCost};
 use crate::chaos::Chaos;
@@ -147,6 +147,10 @@ pub struct MemberStatus {
     pub topology: Topology,
     pub safety: Safety,
     pub role: Role,
+    /// What elections compare before the id.
+    pub priority: u32,
+    /// Which uid the election looks for.
+    pub wins: Wins,
     pub leader: Option<u32>,
     pub epoch: u64,
     pub incarnation: u64,
@@ -171,6 +175,10 @@ pub struct MemberStatus {
 }
 
 impl MemberStatus {
+    pub fn uid(&self) -> Uid {
+        Uid { priority: self.priority, id: NodeId(self.id) }
+    }
+
     /// A follower of nobody with nothing to tell: for tests, which change what they are about.
     #[doc(hidden)]
     pub fn example() -> Self {
@@ -182,6 +190,8 @@ impl MemberStatus {
             topology: Topology::Mesh,
             safety: Safety::Classic,
             role: Role::Follower,
+            priority: 0,
+            wins: Wins::Highest,
             leader: None,
             epoch: 0,
             incarnation: 1,

@@ -61,6 +61,10 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
 
+    /// Which election: 0 is the cluster's own, 256 and above are those of [[instances]] in the config
+    #[arg(long, global = true, value_name = "N", default_value_t = 0)]
+    pub(crate) instance: u16,
+
     /// Tables for people, or JSON: one object per line
     #[arg(short = 'o', long = "output", global = true, value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) output: Format,

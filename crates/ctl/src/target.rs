@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use client::{Answer, ClientError, ClientSettings, ClusterFile, Electorate, Endpoint, Observer, Secret};
+use client::{
+    Answer, ClientError, ClientSettings, ClusterFile, Electorate, Endpoint, InstanceId, Observer, Safety, Secret,
+};
 
 use crate::args::Globals;
 use crate::failure::{Exit, Failure};
@@ -15,17 +17,33 @@ pub(crate) struct Target {
     pub(crate) timeout: Duration,
     pub(crate) member_timeout: Duration,
     pub(crate) file: Option<ClusterFile>,
+    /// Which election of the cluster.
+    pub(crate) instance: InstanceId,
 }
 
 impl Target {
     pub(crate) fn resolve(globals: &Globals) -> Result<Self, Failure> {
         let file = find_file(globals)?;
-        let endpoints = endpoints(globals, file.as_ref())?;
+        let mut endpoints = endpoints(globals, file.as_ref())?;
         let secret = secret(globals, file.as_ref())?;
         let named = globals.cluster.clone().or_else(|| file.as_ref().map(|file| file.name.clone()));
         let settings = ClientSettings { cluster: named.unwrap_or_default(), secret, deadline: globals.member_timeout };
         let Globals { timeout, member_timeout, .. } = *globals;
-        Ok(Target { endpoints, settings, timeout, member_timeout, file })
+        let instance = InstanceId(globals.instance);
+        for endpoint in &mut endpoints {
+            endpoint.instance = instance;
+        }
+        Ok(Target { endpoints, settings, timeout, member_timeout, file, instance })
+    }
+
+    /// For commands that are about the cluster's election and nothing else.
+    pub(crate) fn election_only(globals: &Globals) -> Result<Self, Failure> {
+        if globals.instance != InstanceId::ELECTION.0 {
+            return Err(Failure::usage("this command is for the cluster's own election")
+                .because("ledgers and attached commands belong to instance 0 only")
+                .hint("leave --instance out"));
+        }
+        Target::resolve(globals)
     }
 
     pub(crate) async fn ask_all(&self) -> Vec<Answer> {
@@ -36,16 +54,21 @@ impl Target {
         Observer::new(self.endpoints.clone(), &self.settings)
     }
 
+    /// Follows all that members announce, not only changes of standing.
+    pub(crate) fn observer_of_everything(&self) -> Observer {
+        Observer::of_everything(self.endpoints.clone(), &self.settings)
+    }
+
     /// Whose answers a leader needs. What a member says of its safety counts before what the config says.
-    pub(crate) fn electorate(&self, safety: Option<&str>) -> Electorate {
+    pub(crate) fn electorate(&self, safety: Option<Safety>) -> Electorate {
         electorate(self.file.as_ref(), safety, self.endpoints.len())
     }
 }
 
-fn electorate(file: Option<&ClusterFile>, said: Option<&str>, asked: usize) -> Electorate {
-    match (said.or(file.map(|file| file.safety.as_str())), file) {
-        (Some("quorum"), Some(file)) => Electorate::Voters(file.voters.clone()),
-        (Some("quorum"), None) => Electorate::Members(asked),
+fn electorate(file: Option<&ClusterFile>, said: Option<Safety>, asked: usize) -> Electorate {
+    match (said.or(file.map(|file| file.safety)), file) {
+        (Some(Safety::Quorum), Some(file)) => Electorate::Voters(file.voters.clone()),
+        (Some(Safety::Quorum), None) => Electorate::Members(asked),
         _ => Electorate::Anybody,
     }
 }
@@ -99,7 +122,7 @@ fn endpoints(globals: &Globals, file: Option<&ClusterFile>) -> Result<Vec<Endpoi
         for address in &globals.endpoints {
             check_address(address)?;
         }
-        let named = globals.endpoints.iter().map(|address| Endpoint { id: whose(address), address: address.clone() });
+        let named = globals.endpoints.iter().map(|address| Endpoint::new(whose(address), address.clone()));
         return Ok(named.collect());
     }
     let Some(file) = file else {
@@ -152,9 +175,9 @@ mod tests {
         let file = ClusterFile::read(&path).unwrap();
         let voters = Electorate::Voters(vec![1, 2]);
         assert_eq!(electorate(Some(&file), None, 4), voters);
-        assert_eq!(electorate(Some(&file), Some("quorum"), 4), voters);
-        assert_eq!(electorate(Some(&file), Some("classic"), 4), Electorate::Anybody, "a member knows better");
-        assert_eq!(electorate(None, Some("quorum"), 4), Electorate::Members(4));
+        assert_eq!(electorate(Some(&file), Some(Safety::Quorum), 4), voters);
+        assert_eq!(electorate(Some(&file), Some(Safety::Classic), 4), Electorate::Anybody, "a member knows better");
+        assert_eq!(electorate(None, Some(Safety::Quorum), 4), Electorate::Members(4));
         assert_eq!(electorate(None, None, 4), Electorate::Anybody);
     }
 }

@@ -143,11 +143,11 @@ impl Daemon {
         let incarnation = own.incarnation();
         let peers = || config.peers.iter().filter(|peer| peer.id != id);
         let ids = peers().map(|peer| peer.id);
-        let process = Arc::new(ProcessState::new(id, config.name.clone(), incarnation.counter, ids));
+        let me = config.start_as(id)?.uid();
+        let process = Arc::new(ProcessState::new(me, config.name.clone(), incarnation.counter, ids));
         let mut instances = Instances::new();
         for (machine, election) in machines.drain(..) {
-            let kind = (election.row.name, election.topology, config.safety);
-            let shown = VisibleState::new(Arc::clone(&process), election.instance, kind, machine.standing());
+            let shown = VisibleState::new(Arc::clone(&process), &election, config.safety, machine.standing());
             let (shown, attached) = (Arc::new(shown), Attached::default());
             instances.insert(election.instance, Running { machine, algorithm: election.row.name, shown, attached });
         }

@@ -10,13 +10,15 @@ use std::time::Duration;
 use algorithms::NodeId;
 use client::{ElectionCost, MemberStatus, PeerStatus};
 use member::{Role, Safety, Standing};
-use types::{InstanceId, Topology, since_boot};
+use types::{InstanceId, Topology, Uid, Wins, since_boot};
+
+use crate::config::ElectionConfig;
 
 /// What all instances of a process share.
 #[derive(Debug)]
 pub(crate) struct ProcessState {
-    pub(crate) id: NodeId,
-    pub(crate) cluster: String,
+    uid: Uid,
+    cluster: String,
     started: Duration,
     incarnation: u64,
     peers: Vec<PeerState>,
@@ -37,7 +39,7 @@ struct PeerState {
 }
 
 impl ProcessState {
-    pub(crate) fn new(id: NodeId, cluster: String, incarnation: u64, peers: impl Iterator<Item = NodeId>) -> Self {
+    pub(crate) fn new(uid: Uid, cluster: String, incarnation: u64, peers: impl Iterator<Item = NodeId>) -> Self {
         let peer = |id| PeerState {
             id,
             connected: AtomicBool::new(false),
@@ -46,7 +48,7 @@ impl ProcessState {
             received: AtomicU64::new(0),
         };
         let (peers, faults, persist_us) = (peers.map(peer).collect(), Mutex::default(), AtomicU64::new(0));
-        ProcessState { id, cluster, started: since_boot(), incarnation, peers, faults, persist_us }
+        ProcessState { uid, cluster, started: since_boot(), incarnation, peers, faults, persist_us }
     }
 
     pub(crate) fn linked(&self, peer: NodeId, up: bool) {
@@ -105,6 +107,7 @@ pub(crate) struct VisibleState {
     algorithm: &'static str,
     topology: Topology,
     safety: Safety,
+    wins: Wins,
     /// Since the process started.
     election_messages: AtomicU64,
     shown: Mutex<Shown>,
@@ -124,14 +127,16 @@ struct Shown {
 impl VisibleState {
     pub(crate) fn new(
         process: Arc<ProcessState>,
-        instance: InstanceId,
-        (algorithm, topology, safety): (&'static str, Topology, Safety),
+        election: &ElectionConfig,
+        safety: Safety,
         standing: Standing,
     ) -> Self {
         let shown =
             Shown { standing, announced: false, lease_until: None, election: None, blank: safety == Safety::Quorum };
+        let (instance, algorithm, topology) = (election.instance, election.row.name, election.topology);
+        let wins = election.settings.election.wins;
         let (election_messages, shown) = (AtomicU64::new(0), Mutex::new(shown));
-        VisibleState { process, instance, algorithm, topology, safety, election_messages, shown }
+        VisibleState { process, instance, algorithm, topology, safety, wins, election_messages, shown }
     }
 
     /// Returns what was announced before.
@@ -180,13 +185,15 @@ impl VisibleState {
         let process = &self.process;
         let left = shown.lease_until.and_then(|until| until.checked_sub(now)).filter(|left| !left.is_zero());
         MemberStatus {
-            id: process.id.0,
+            id: process.uid.id.0,
             instance: self.instance,
             cluster: process.cluster.clone(),
             algorithm: self.algorithm.to_owned(),
             topology: self.topology,
             safety: self.safety,
             role: standing.role,
+            priority: process.uid.priority,
+            wins: self.wins,
             leader: standing.leader.map(|leader| leader.0),
             epoch: standing.epoch.0,
             incarnation: process.incarnation,
@@ -227,10 +234,15 @@ mod tests {
     const LEADS: Standing = Standing { role: Role::Leader, leader: Some(NodeId(1)), epoch: Epoch(7) };
 
     fn state(safety: Safety) -> VisibleState {
-        let process = ProcessState::new(NodeId(1), "demo".into(), 3, [2, 3].map(NodeId).into_iter());
+        let process = ProcessState::new(Uid::plain(1), "demo".into(), 3, [2, 3].map(NodeId).into_iter());
         let candidate = Standing { role: Role::Candidate, leader: None, epoch: Epoch(6) };
-        let kind = ("bully", Topology::Mesh, safety);
-        VisibleState::new(Arc::new(process), InstanceId::ELECTION, kind, candidate)
+        let election = ElectionConfig {
+            instance: InstanceId::ELECTION,
+            row: algorithms::catalog::row("bully").unwrap(),
+            topology: Topology::Mesh,
+            settings: member::Settings::default(),
+        };
+        VisibleState::new(Arc::new(process), &election, safety, candidate)
     }
 
     #[test]

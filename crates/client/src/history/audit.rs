@@ -1,5 +1,7 @@
 //! Are successive reigns ordered? The judgement is one of three: shown, refuted, or not to be told from these ledgers.
 
+use serde::Serialize;
+
 use super::{Ledgers, classic, quorum};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,7 +35,7 @@ impl Outcome {
 }
 
 /// A voter granted both epochs, and its own ledger has the end of the first promise before the second grant.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Proof {
     pub epoch: u64,
     pub next_epoch: u64,
@@ -46,12 +48,18 @@ pub struct Proof {
 }
 
 /// Something that must not be.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
     pub what: String,
     pub epochs: Vec<u64>,
-    /// (member, sequence number in its ledger).
-    pub entries: Vec<(u32, u64)>,
+    pub entries: Vec<EntryRef>,
+}
+
+/// One entry of one member's ledger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct EntryRef {
+    pub member: u32,
+    pub sequence: u64,
 }
 
 /// `voters` are the configured ones; under classic safety nobody votes. `now_ms` is when the ledgers were read.

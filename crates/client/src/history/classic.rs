@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::audit::{Audit, Finding};
+use super::audit::{Audit, EntryRef, Finding};
 use super::reigns::{Stay, clock_spread_ms, stays};
 use super::{Ledgers, reigns};
 use crate::ledger::LedgerEntry;
@@ -19,7 +19,8 @@ pub(super) fn judge(ledgers: &Ledgers, now_ms: u64, audit: &mut Audit) {
     let tolerated = HANDOVER_MS + clock_spread_ms(ledgers);
     for (at, a) in claims.iter().enumerate() {
         for b in claims[at + 1..].iter().filter(|b| b.member != a.member) {
-            let entries = vec![(a.member, a.from.sequence), (b.member, b.from.sequence)];
+            let entry = |stay: &Stay<'_>| EntryRef { member: stay.member, sequence: stay.from.sequence };
+            let entries = vec![entry(a), entry(b)];
             let mut found =
                 |what| audit.findings.push(Finding { what, epochs: vec![a.epoch, b.epoch], entries: entries.clone() });
             let until = |stay: &Stay<'_>| time.end_ms(stay, now_ms);

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::audit::{Audit, Finding, Proof};
+use super::audit::{Audit, EntryRef, Finding, Proof};
 use super::reigns::stays;
 use super::{Ledgers, MemberLedger};
 use crate::ledger::LedgerKind;
@@ -116,7 +116,7 @@ fn conflict_at(voter: u32, earlier: (Reign, u64), later: (Reign, u64), how: &str
             "voter {voter} granted epoch {next} to {to} (entry {second}) {how} to {holder} in epoch {epoch} (entry {first})"
         ),
         epochs: vec![epoch, next],
-        entries: vec![(voter, first), (voter, second)],
+        entries: [first, second].map(|sequence| EntryRef { member: voter, sequence }).to_vec(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `ctl audit`: are successive reigns ordered, by everybody's ledgers?
 
-use client::history::{Audit, Finding, Outcome, Proof, audit};
-use serde::Serialize;
+use client::history::{Audit, Outcome, Proof, audit};
+use client::{Safety, json};
 
 use super::ledgers::Gathered;
 use crate::args::Globals;
@@ -24,47 +24,13 @@ pub(crate) struct Args {}
 const CLASSIC: &str = "Classic elections promise one leader per connected component and no more: checked is only that \
                        no epoch had two leaders and that no two led at once.";
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    outcome: &'static str,
-    safety: &'static str,
-    reigns: usize,
-    proofs: Vec<ProofRow>,
-    findings: Vec<FindingRow<'a>>,
-    reasons: &'a [String],
-    missing: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct ProofRow {
-    epoch: u64,
-    next_epoch: u64,
-    voter: u32,
-    granted: u64,
-    ended: Option<u64>,
-    granted_next: u64,
-}
-
-#[derive(Serialize)]
-struct FindingRow<'a> {
-    what: &'a str,
-    epochs: &'a [u64],
-    entries: Vec<EntryRow>,
-}
-
-#[derive(Serialize)]
-struct EntryRow {
-    member: u32,
-    sequence: u64,
-}
-
 pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
-    let gathered = Gathered::from(&Target::resolve(globals)?).await?;
-    let quorum = gathered.is_quorum();
+    let gathered = Gathered::from(&Target::election_only(globals)?).await?;
+    let safety = gathered.safety();
+    let quorum = safety == Safety::Quorum;
     let audit = audit(&gathered.ledgers, &gathered.voters, quorum, gathered.now_ms);
     if output.is_json() {
-        Output::json(&document(&audit, &gathered))?;
+        Output::json(&json::Audit::new(&audit, safety, &gathered.ledgers))?;
     } else {
         Output::line(in_words(&audit, quorum, output))?;
         if audit.outcome == Outcome::Ordered {
@@ -78,29 +44,6 @@ pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(
     }
 }
 
-fn document<'a>(audit: &'a Audit, gathered: &Gathered) -> Document<'a> {
-    let proof = |proof: &Proof| {
-        let Proof { epoch, next_epoch, voter, granted, ended, granted_next } = *proof;
-        ProofRow { epoch, next_epoch, voter, granted, ended, granted_next }
-    };
-    let entry = |&(member, sequence): &(u32, u64)| EntryRow { member, sequence };
-    let finding = |finding: &'a Finding| FindingRow {
-        what: &finding.what,
-        epochs: &finding.epochs,
-        entries: finding.entries.iter().map(entry).collect(),
-    };
-    Document {
-        schema: "conclave.audit/1",
-        outcome: audit.outcome.name(),
-        safety: if gathered.is_quorum() { "quorum" } else { "classic" },
-        reigns: audit.reigns,
-        proofs: audit.proofs.iter().map(proof).collect(),
-        findings: audit.findings.iter().map(finding).collect(),
-        reasons: &audit.reasons,
-        missing: gathered.missing(),
-    }
-}
-
 fn in_words(audit: &Audit, quorum: bool, output: Output) -> String {
     let (ink, verdict) = match audit.outcome {
         Outcome::Ordered => (Ink::Green, "ORDERED"),
@@ -109,7 +52,8 @@ fn in_words(audit: &Audit, quorum: bool, output: Output) -> String {
     };
     let mut lines: Vec<String> = audit.proofs.iter().map(proof_in_words).collect();
     lines.extend(audit.findings.iter().map(|finding| {
-        let entries: Vec<String> = finding.entries.iter().map(|(id, entry)| format!("{entry} of {id}")).collect();
+        let entries: Vec<String> =
+            finding.entries.iter().map(|entry| format!("{} of {}", entry.sequence, entry.member)).collect();
         let entries = if entries.is_empty() { String::new() } else { format!(" [entries {}]", entries.join(", ")) };
         format!("overlap: {}{entries}", finding.what)
     }));

@@ -141,14 +141,14 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
             let ms = milliseconds(*time);
             between.order("delay", Some(ms), |peer, way| Chaos::Delay { peer, way, ms })?
         }
-        What::Heal(HealArgs {}) => return act::heal(&Target::resolve(globals)?, output).await,
+        What::Heal(HealArgs {}) => return act::heal(&Target::election_only(globals)?, output).await,
         What::Pause(PauseArgs { member, time }) => {
             let ms = milliseconds(*time);
             Order { ms: Some(ms), ..Order::alone("pause", *member, Chaos::Pause { ms }) }
         }
         What::Kill(KillArgs { member }) => Order::alone("kill", *member, Chaos::Kill),
     };
-    order.carry_out(&Target::resolve(globals)?, output).await
+    order.carry_out(&Target::election_only(globals)?, output).await
 }
 
 impl Between {

@@ -31,7 +31,7 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
         return Err(Failure::new(Exit::Unreachable, "no member is reachable").hint("ctl status"));
     };
     let newest = views.iter().map(|view| view.epoch).max().unwrap_or(0);
-    let mut starter = scene.connect(&target, member).await?;
+    let starter = scene.connect(&target, member).await?;
     within(target.member_timeout, starter.elect())
         .await
         .map_err(|error| request_failed(&format!("member {member} starts no election"), &error))?;

@@ -1,8 +1,7 @@
 //! `ctl history`: who led from when to when, out of all members' ledgers.
 
-use client::format_instant;
-use client::history::{Held, Reign, WhoLed, reigns, who_led_at};
-use serde::Serialize;
+use client::history::{Held, Reign, ReignEnd, WhoLed, reigns, who_led_at};
+use client::{format_instant, json};
 
 use super::ledgers::Gathered;
 use crate::args::Globals;
@@ -30,42 +29,8 @@ pub(crate) struct Args {
     at: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    reigns: Vec<Row<'a>>,
-    missing: Vec<String>,
-    flaws: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct AtDocument<'a> {
-    schema: &'static str,
-    at_ms: u64,
-    held: &'static str,
-    /// Only where it is certain.
-    leader: Option<u32>,
-    epoch: Option<u64>,
-    uncertainty_ms: u64,
-    reigns: Vec<Row<'a>>,
-    why: &'a [String],
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    leader: u32,
-    epoch: u64,
-    from_ms: u64,
-    to_earliest_ms: Option<u64>,
-    to_latest_ms: Option<u64>,
-    cause: &'a str,
-    end: Option<&'a str>,
-    claimed: bool,
-    told_by: &'a [u32],
-}
-
 pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
-    let target = Target::resolve(globals)?;
+    let target = Target::election_only(globals)?;
     // A wrong instant is said before anybody is asked; "ago" counts from the answers on.
     let parse = |now| client::parse_instant(args.at.as_deref().unwrap_or("0"), now);
     parse(0).map_err(|error| Failure::usage(error.to_string()).hint("ctl history --at -5m"))?;
@@ -77,28 +42,11 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
     }
     let reigns = reigns(&gathered.ledgers);
     if output.is_json() {
-        let flaws = gathered.ledgers.flaws();
-        let rows = reigns.iter().map(row).collect();
-        let document = Document { schema: "conclave.history/1", reigns: rows, missing: gathered.missing(), flaws };
-        return Ok(Output::json(&document)?);
+        return Ok(Output::json(&json::History::new(&reigns, &gathered.ledgers))?);
     }
     Output::line(table(&reigns, output))?;
     gathered.say_flaws();
     Ok(())
-}
-
-fn row(reign: &Reign) -> Row<'_> {
-    Row {
-        leader: reign.leader,
-        epoch: reign.epoch,
-        from_ms: reign.from_ms,
-        to_earliest_ms: reign.to.map(|to| to.earliest_ms),
-        to_latest_ms: reign.to.map(|to| to.latest_ms),
-        cause: &reign.cause,
-        end: reign.end.as_deref(),
-        claimed: reign.claimed,
-        told_by: &reign.told_by,
-    }
 }
 
 fn table(reigns: &[Reign], output: Output) -> String {
@@ -111,8 +59,8 @@ fn table(reigns: &[Reign], output: Output) -> String {
             (reign.epoch.to_string(), None),
             (format_instant(reign.from_ms), None),
             (end_in_words(reign), None),
-            (reign.cause.clone(), None),
-            (reign.end.clone().unwrap_or_else(|| "-".to_owned()), None),
+            (reign.cause.to_string(), None),
+            (reign.end.map_or("-", ReignEnd::name).to_owned(), None),
             (told.join(","), None),
         ]);
     }
@@ -129,18 +77,8 @@ fn end_in_words(reign: &Reign) -> String {
 }
 
 fn show_instant(at_ms: u64, answer: &WhoLed, output: Output) -> Result<(), Failure> {
-    let certain = answer.reigns.first().filter(|_| answer.held == Held::One);
     if output.is_json() {
-        Output::json(&AtDocument {
-            schema: "conclave.history.at/1",
-            at_ms,
-            held: answer.held.name(),
-            leader: certain.map(|reign| reign.leader),
-            epoch: certain.map(|reign| reign.epoch),
-            uncertainty_ms: answer.uncertainty_ms,
-            reigns: answer.reigns.iter().map(row).collect(),
-            why: &answer.why,
-        })?;
+        Output::json(&json::WhoLed::new(at_ms, answer))?;
     } else {
         Output::line(in_words(at_ms, answer))?;
     }

@@ -8,7 +8,7 @@ mod terms;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use client::{Attachment, ClientError, Notice, format_duration};
+use client::{Attachment, ClientError, Notice, Role, format_duration};
 
 use self::member::{Answer, Member, Poller};
 use self::run::Run;
@@ -56,7 +56,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args, globals: &Globals) -> Result<(), Failure> {
-    let target = Target::resolve(globals)?;
+    let target = Target::election_only(globals)?;
     let mut member = Member::choose(&target, args.id)?;
     let mut signals = Signals::new()?;
     let client = member.reach().await?;
@@ -93,7 +93,7 @@ async fn accession(member: &Member, poller: &mut Poller, wait: Option<Duration>)
     })
 }
 
-/// Follows the member's events and asks it once they say that it leads: only an answer says for how long.
+/// Follows the member's announcements and asks it once they say that it leads: only an answer says for how long.
 async fn await_leadership(member: &Member, poller: &mut Poller, at_once: bool) -> Result<Accession, Failure> {
     let mut said = false;
     loop {
@@ -107,22 +107,22 @@ async fn await_leadership(member: &Member, poller: &mut Poller, at_once: bool) -
             }
         };
         while let Ok(Some(notice)) = attachment.next().await {
-            match notice {
-                Notice::Event(event) if event.role == "leader" => {
+            let Notice::Announced(announcement) = notice else { continue };
+            let Some(became) = announcement.transition() else { continue };
+            match became.now.role {
+                Role::Leader => {
                     match poller.ask().await {
                         Answer::Leads { epoch, deadlines } => return Ok(Accession { attachment, epoch, deadlines }),
                         Answer::DoesNotLead { .. } => {}
-                        // There may be no second event to ask after; a new attachment begins with one.
+                        // There may be no second announcement to ask after; a new attachment begins with one.
                         Answer::Silent(_) => break,
                     }
                 }
-                Notice::Event(event) if event.role == "witness" || event.role == "learner" => {
-                    return Err(never_leads(member, &event.role));
-                }
-                Notice::Event(event) if at_once => return Err(does_not_lead(member, &event.role, event.leader)),
-                Notice::Event(event) if !said => {
+                role @ (Role::Witness | Role::Learner) => return Err(never_leads(member, role)),
+                role if at_once => return Err(does_not_lead(member, role, became.leader())),
+                _ if !said => {
                     said = true;
-                    let whom = event.leader.map_or_else(|| "nobody".to_owned(), |leader| format!("member {leader}"));
+                    let whom = became.leader().map_or_else(|| "nobody".to_owned(), |leader| format!("member {leader}"));
                     eprintln!("ctl: waiting until member {} leads; now {whom} does", member.id());
                 }
                 _ => {}
@@ -135,13 +135,13 @@ async fn await_leadership(member: &Member, poller: &mut Poller, at_once: bool) -
     }
 }
 
-fn never_leads(member: &Member, role: &str) -> Failure {
+fn never_leads(member: &Member, role: Role) -> Failure {
     Failure::usage(format!("member {} never leads", member.id()))
         .because(format!("its role is {role}"))
         .hint("run it beside a member with role = \"member\"")
 }
 
-fn does_not_lead(member: &Member, role: &str, leader: Option<u32>) -> Failure {
+fn does_not_lead(member: &Member, role: Role, leader: Option<u32>) -> Failure {
     let whom = leader.map_or_else(|| "nobody leads".to_owned(), |leader| format!("member {leader} leads"));
     Failure::new(Exit::NoLeader, format!("member {} does not lead", member.id()))
         .because(format!("it is a {role}, and {whom}"))

@@ -77,7 +77,7 @@ async fn wait(target: &Target, patience: Duration) -> Result<(u32, Vec<View>), F
         loop {
             let report = observer.next().await;
             lost[report.at] = match report.news {
-                News::Event(_) => None,
+                News::Became { .. } | News::Announced(_) | News::Gap { .. } => None,
                 News::Lost(error) => Some(error),
             };
             // All doors are shut, and waiting opens none of them.

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use client::history::{Ledgers, MemberLedger, Missing};
-use client::{ClientError, Endpoint, Evidence, MemberStatus};
+use client::{ClientError, Endpoint, Evidence, MemberStatus, Safety};
 
 use crate::failure::Failure;
 use crate::target::{Target, nobody};
@@ -28,7 +28,7 @@ impl Gathered {
         }
         let (mut statuses, mut ledgers) = (Vec::new(), Ledgers::default());
         for answer in answers {
-            let Endpoint { id, address } = answer.endpoint;
+            let Endpoint { id, address, .. } = answer.endpoint;
             match answer.result {
                 Ok((status, page)) => {
                     let (entries, troubles) = (page.entries, page.troubles);
@@ -56,8 +56,9 @@ impl Gathered {
         Ok(Gathered { statuses, ledgers, members, voters, now_ms: now.as_millis() as u64 })
     }
 
-    pub(super) fn is_quorum(&self) -> bool {
-        self.statuses.iter().any(|status| status.safety == "quorum")
+    pub(super) fn safety(&self) -> Safety {
+        let quorum = self.statuses.iter().any(|status| status.safety == Safety::Quorum);
+        if quorum { Safety::Quorum } else { Safety::Classic }
     }
 
     pub(super) fn evidence(&self) -> Evidence<'_> {
@@ -70,11 +71,5 @@ impl Gathered {
         for flaw in self.ledgers.flaws() {
             eprintln!("incomplete: {flaw}");
         }
-    }
-
-    /// Ids where they are known, addresses else.
-    pub(super) fn missing(&self) -> Vec<String> {
-        let name = |missing: &Missing| missing.id.map_or_else(|| missing.address.clone(), |id| id.to_string());
-        self.ledgers.missing.iter().map(name).collect()
     }
 }

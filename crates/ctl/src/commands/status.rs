@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use algorithms::catalog;
-use client::{Answer, ClientError, Endpoint, MemberStatus, Verdict, View, format_duration};
-use serde::Serialize;
+use client::json::{Election, Messages, Range, Status, StatusMember};
+use client::{
+    Answer, ClientError, ElectionSummary, Endpoint, MemberStatus, Role, Safety, Topology, Verdict, View,
+    format_duration,
+};
 
-use super::theory::{self, Theory};
+use super::theory;
 use crate::args::Globals;
 use crate::failure::{Exit, Failure};
 use crate::output::{Ink, Output, Table};
@@ -30,43 +33,6 @@ pub(crate) struct Args {
     /// Show it again at every change, until interrupted
     #[arg(long)]
     watch: bool,
-}
-
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    cluster: String,
-    algorithm: Option<String>,
-    topology: Option<String>,
-    safety: Option<String>,
-    verdict: &'static str,
-    leader: Option<u32>,
-    epoch: u64,
-    members: Vec<Row>,
-    /// Sent by all members that answered, each since its start, announcements included.
-    election_messages: Option<u64>,
-    /// What one election of all members costs.
-    theory: Option<Theory>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    id: Option<u32>,
-    address: String,
-    up: bool,
-    role: String,
-    leader: Option<u32>,
-    epoch: Option<u64>,
-    incarnation: Option<u64>,
-    lease_ms: Option<u64>,
-    sent: Option<u64>,
-    received: Option<u64>,
-    last_heard_ms: Option<u64>,
-    /// What `ctl chaos` has done to it.
-    faults: Option<Vec<String>>,
-    blank: Option<bool>,
-    #[serde(skip)]
-    trouble: Option<String>,
 }
 
 pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
@@ -111,31 +77,34 @@ async fn follow(target: &Target, output: Output) -> Result<(), Failure> {
     }
 }
 
-fn document(target: &Target, answers: &[Answer]) -> Document {
+fn document(target: &Target, answers: &[Answer]) -> Status {
     let statuses: Vec<&MemberStatus> = answers.iter().filter_map(|answer| answer.result.as_ref().ok()).collect();
     let views: Vec<View> = statuses.iter().map(|status| View::from(*status)).collect();
     let file = target.file.as_ref();
     let first = statuses.first();
-    let safety = first.map(|s| s.safety.clone()).or_else(|| file.map(|f| f.safety.clone()));
-    let verdict = Verdict::of(&views, &target.electorate(safety.as_deref()));
+    let safety = first.map(|status| status.safety).or_else(|| file.map(|file| file.safety));
+    let verdict = Verdict::of(&views, &target.electorate(safety));
     let ids = whose(target, answers);
     let rows = answers.iter().zip(ids).map(|(answer, id)| row(answer, id, &statuses));
     let algorithm = first.map(|s| s.algorithm.clone()).or_else(|| file.and_then(|f| f.algorithm.clone()));
     // A member knows how many there are, even where only some are asked.
     let size = first.map(|s| s.peers.len() + 1).or_else(|| file.map(|f| f.peers.len()));
     let known = algorithm.as_deref().and_then(catalog::row).zip(size);
-    Document {
-        schema: "conclave.status/1",
+    let election = ElectionSummary::newest(&statuses);
+    Status {
+        schema: Status::SCHEMA,
         cluster: first.map_or_else(|| target.settings.cluster.clone(), |status| status.cluster.clone()),
+        instance: target.instance.0,
         algorithm,
-        topology: first.map(|s| s.topology.clone()).or_else(|| file.and_then(|f| f.topology.clone())),
+        topology: first.map(|status| status.topology).or_else(|| file.and_then(|file| file.topology)),
         safety,
         verdict: verdict.name(),
         leader: verdict.leader().map(|(leader, _)| leader),
         epoch: views.iter().map(|view| view.epoch).max().unwrap_or(0),
         members: rows.collect(),
         election_messages: first.map(|_| statuses.iter().map(|status| status.election_messages).sum()),
-        theory: known.map(|(row, size)| (row.bounds)(size).into()),
+        theory: known.map(|(row, size)| theory::bounds((row.bounds)(size))),
+        election: election.map(|election| Election::new(&election, theory::of_election(&election))),
     }
 }
 
@@ -149,17 +118,17 @@ fn whose(target: &Target, answers: &[Answer]) -> Vec<Option<u32>> {
     if in_order { listed } else { ids }
 }
 
-fn row(answer: &Answer, id: Option<u32>, statuses: &[&MemberStatus]) -> Row {
+fn row(answer: &Answer, id: Option<u32>, statuses: &[&MemberStatus]) -> StatusMember {
     let heard_by = |other: &&MemberStatus| {
         let peer = other.peers.iter().find(|peer| Some(peer.id) == id)?;
         peer.last_heard_ms
     };
     let status = answer.result.as_ref().ok();
-    Row {
+    StatusMember {
         id,
         address: answer.endpoint.address.clone(),
         up: status.is_some(),
-        role: status.map_or_else(|| "down".to_owned(), |status| status.role.clone()),
+        role: status.map(|status| status.role),
         leader: status.and_then(|status| status.leader),
         epoch: status.map(|status| status.epoch),
         incarnation: status.map(|status| status.incarnation),
@@ -173,7 +142,7 @@ fn row(answer: &Answer, id: Option<u32>, statuses: &[&MemberStatus]) -> Row {
     }
 }
 
-fn show(document: &Document, output: Output) -> Result<(), Failure> {
+fn show(document: &Status, output: Output) -> Result<(), Failure> {
     if output.is_json() {
         Output::json(document)?;
     } else {
@@ -182,16 +151,16 @@ fn show(document: &Document, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn text(document: &Document, output: Output) -> String {
+fn text(document: &Status, output: Output) -> String {
     let mut table =
         Table::new(&["ID", "ROLE", ">LEADER", ">EPOCH", ">LEASE", ">HEARD", ">SENT", ">RECEIVED", "ADDRESS"]);
     let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
     let time = |ms: Option<u64>| ms.map_or_else(|| "-".to_owned(), |ms| format_duration(Duration::from_millis(ms)));
     for member in &document.members {
-        let ink = match member.role.as_str() {
-            "leader" => Some(Ink::Green),
-            "candidate" => Some(Ink::Yellow),
-            "down" => Some(Ink::Red),
+        let ink = match member.role {
+            Some(Role::Leader) => Some(Ink::Green),
+            Some(Role::Candidate) => Some(Ink::Yellow),
+            None => Some(Ink::Red),
             _ => None,
         };
         let address = match &member.trouble {
@@ -200,7 +169,7 @@ fn text(document: &Document, output: Output) -> String {
         };
         table.row([
             (number(member.id.map(u64::from)), None),
-            (member.role.clone(), ink),
+            (member.role.map_or("down", Role::name).to_owned(), ink),
             (number(member.leader.map(u64::from)), None),
             (number(member.epoch), None),
             (time(member.lease_ms), None),
@@ -211,13 +180,13 @@ fn text(document: &Document, output: Output) -> String {
         ]);
     }
     let faults = faults(document, output);
-    let (cost, verdict) = (cost_line(document), verdict_line(document, output));
+    let (cost, verdict) = (election_line(document), verdict_line(document, output));
     format!("{}\n\n{cost}{faults}{verdict}", table.render(output))
 }
 
 /// A line per member with faults that somebody injected: nobody should wonder why such a cluster misbehaves.
-fn faults(document: &Document, output: Output) -> String {
-    let of = |member: &Row| {
+fn faults(document: &Status, output: Output) -> String {
+    let of = |member: &StatusMember| {
         let faults = member.faults.as_ref().filter(|faults| !faults.is_empty())?;
         let id = member.id.map_or_else(|| member.address.clone(), |id| id.to_string());
         Some(format!("{} at {id}: {}\n", output.paint(Ink::Yellow, "FAULTS"), faults.join(", ")))
@@ -225,17 +194,38 @@ fn faults(document: &Document, output: Output) -> String {
     document.members.iter().filter_map(of).collect()
 }
 
-/// What the elections so far have cost, and what one should; empty where one of the two is not known.
-fn cost_line(document: &Document) -> String {
-    let row = document.algorithm.as_deref().and_then(catalog::row);
-    let (Some(row), Some(sent), Some(theory)) = (row, document.election_messages, document.theory) else {
-        return String::new();
+/// What the last election has cost, and what theory says for exactly that case.
+fn election_line(document: &Status) -> String {
+    let Some(election) = &document.election else { return String::new() };
+    let list = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let kinds = election.messages.by_kind.iter().map(|(kind, count)| format!("{kind} {count}"));
+    let started = election.initiators.as_deref().filter(|ids| !ids.is_empty());
+    let started = started.map_or_else(String::new, |ids| format!(", started by {}", list(ids)));
+    let theory = match (&election.theory, &document.theory) {
+        (Some(expected), _) => {
+            format!("theory for this case: {} + {}", range(expected.election), range(expected.announcement))
+        }
+        _ if !election.complete => "not all who took part have answered, so theory is not compared".to_owned(),
+        (None, Some(bounds)) => format!("theory for any such election: {}", theory::in_words(bounds)),
+        (None, None) => "theory has no number for this case".to_owned(),
     };
-    let counted = theory::counted(row);
-    format!("{sent} {counted} since the start, announcements included; one election in theory: {theory}\n")
+    let Messages { election: elected, announcement, .. } = &election.messages;
+    format!(
+        "last election of {}{started}: {elected} messages + {announcement} to announce it ({}); {theory}\n",
+        list(&election.participants),
+        kinds.collect::<Vec<_>>().join(", ")
+    )
 }
 
-fn verdict_line(document: &Document, output: Output) -> String {
+fn range(Range { min, max }: Range) -> String {
+    match max {
+        Some(max) if max == min => min.to_string(),
+        Some(max) => format!("{min} to {max}"),
+        None => format!("{min} or more"),
+    }
+}
+
+fn verdict_line(document: &Status, output: Output) -> String {
     let up = document.members.iter().filter(|member| member.up).count();
     let reachable = format!("{up} of {} members reachable", document.members.len());
     let (ink, words) = match (document.verdict, document.leader) {
@@ -248,8 +238,9 @@ fn verdict_line(document: &Document, output: Output) -> String {
         ("ELECTING", _) => (Ink::Yellow, "not everybody has found a leader that answers".to_owned()),
         _ => (Ink::Red, "too few members answer for anybody to lead".to_owned()),
     };
-    let kind = [&document.algorithm, &document.topology, &document.safety];
-    let kind: Vec<&str> = kind.into_iter().flatten().map(String::as_str).collect();
+    let kind =
+        [document.algorithm.as_deref(), document.topology.map(Topology::name), document.safety.map(Safety::name)];
+    let kind: Vec<&str> = kind.into_iter().flatten().collect();
     let verdict = output.paint(ink, document.verdict);
     format!("{verdict}: {words}; {reachable} ({}: {})", document.cluster, kind.join(", "))
 }

@@ -22,7 +22,7 @@ pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(
     let target = Target::resolve(globals)?;
     let scene = Scene::open(&target).await?;
     let member = scene.leader("step down")?;
-    let mut leader = scene.connect(&target, member).await?;
+    let leader = scene.connect(&target, member).await?;
     // It may first have to stop what runs while it leads, so the member timeout would be too short.
     within(target.timeout, leader.step_down())
         .await

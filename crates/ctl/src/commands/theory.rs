@@ -1,49 +1,31 @@
 //! What an election costs by theory, the way every command says it.
 
-use std::fmt;
+use algorithms::catalog;
+use algorithms::theory::{self, Bounds, Case, Expectation};
+use client::ElectionSummary;
+use client::json::{Messages, Range, Theory};
 
-use algorithms::Rounds;
-use algorithms::catalog::{self, Row, Visitor};
-use algorithms::theory::Bounds;
-use serde::Serialize;
-
-/// Messages of one fault-free election over all inputs, its announcement not among them. In JSON null stands where
-/// theory has no finite number.
-#[derive(Clone, Copy, Serialize)]
-pub(super) struct Theory {
-    best: f64,
-    mean: Option<f64>,
-    worst: f64,
+/// Over all inputs.
+pub(super) fn bounds(Bounds { best, mean, worst }: Bounds) -> Theory {
+    Theory { best, mean, worst }
 }
 
-impl From<Bounds> for Theory {
-    fn from(Bounds { best, mean, worst }: Bounds) -> Self {
-        Theory { best, mean, worst }
-    }
+pub(super) fn in_words(theory: &Theory) -> String {
+    let number = |value: f64| if value.is_finite() { format!("{value:.0}") } else { "unbounded".to_owned() };
+    let mean = theory.mean.map_or_else(String::new, |mean| format!("mean {mean:.1}, "));
+    format!("best {}, {mean}worst {}", number(theory.best), number(theory.worst))
 }
 
-impl fmt::Display for Theory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = |value: f64| if value.is_finite() { format!("{value:.0}") } else { "unbounded".to_owned() };
-        let mean = self.mean.map_or_else(String::new, |mean| format!("mean {mean:.1}, "));
-        write!(f, "best {}, {mean}worst {}", number(self.best), number(self.worst))
-    }
+/// What exactly this election must cost; `None` where theory says nothing about such a case, or the case is not known.
+pub(super) fn of_election(election: &ElectionSummary) -> Option<Messages<Range>> {
+    let row = catalog::row(&election.algorithm)?;
+    let (ids, initiators) = (election.uids.as_deref()?, election.initiator_positions()?);
+    let case = Case { ids, wins: election.wins, initiators: &initiators, dead: &[], synchronous: false };
+    let Expectation { kinds, election, announcement, .. } = (row.expect)(&case)?;
+    let by_kind = kinds.into_iter().map(|(kind, expected)| (kind.to_owned(), range(expected))).collect();
+    Some(Messages { election: range(election), announcement: range(announcement), by_kind })
 }
 
-/// What a running member counts as messages of its algorithm.
-pub(super) fn counted(row: &'static Row) -> &'static str {
-    struct Counted;
-    impl Visitor for Counted {
-        type Output = &'static str;
-
-        fn election<E: algorithms::Election>(self, _: &'static Row) -> &'static str {
-            "election messages"
-        }
-
-        /// Live, a synchronous algorithm is silent in frames of its own.
-        fn rounds<R: Rounds>(self, _: &'static Row) -> &'static str {
-            "election messages and empty rounds"
-        }
-    }
-    catalog::dispatch(row, Counted)
+fn range(expected: theory::Range) -> Range {
+    Range { min: expected.min, max: Some(expected.max).filter(|&max| max != u64::MAX) }
 }

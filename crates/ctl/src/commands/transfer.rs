@@ -26,7 +26,7 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
     let target = Target::resolve(globals)?;
     let scene = Scene::open(&target).await?;
     let member = scene.leader("hand over")?;
-    let mut leader = scene.connect(&target, member).await?;
+    let leader = scene.connect(&target, member).await?;
     within(target.member_timeout, leader.transfer(args.to))
         .await
         .map_err(|error| request_failed(&format!("member {member} does not hand over"), &error))?;

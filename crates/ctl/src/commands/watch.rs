@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use client::{ClientError, Endpoint, MemberEvent, News};
-use serde::Serialize;
+use client::json::Event;
+use client::{ClientError, News};
 
 use crate::args::Globals;
 use crate::failure::Failure;
@@ -17,37 +17,32 @@ use crate::target::{Target, nobody};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl watch
+  ctl watch --all
   ctl watch -o json | jq -c 'select(.role == \"leader\")'")]
-pub(crate) struct Args {}
-
-#[derive(Serialize)]
-struct Line<'a> {
-    schema: &'static str,
-    at_ms: u64,
-    id: Option<u32>,
-    address: &'a str,
-    role: &'a str,
-    leader: Option<u32>,
-    epoch: Option<u64>,
-    cause: &'a str,
+pub(crate) struct Args {
+    /// Everything that members announce: also links, elections with their messages, grants and injected faults
+    #[arg(long)]
+    all: bool,
 }
 
-pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let target = Target::resolve(globals)?;
-    let mut observer = target.observer();
+    let mut observer = if args.all { target.observer_of_everything() } else { target.observer() };
     let mut ids: Vec<Option<u32>> = target.endpoints.iter().map(|endpoint| endpoint.id).collect();
     let mut refused: Vec<Option<ClientError>> = target.endpoints.iter().map(|_| None).collect();
     loop {
         let report = observer.next().await;
         let at = report.at;
+        let address = &target.endpoints[at].address;
         match report.news {
-            News::Event(event) => {
-                ids[at] = Some(event.id);
+            News::Became { announcement, .. } | News::Announced(announcement) => {
+                ids[at] = Some(announcement.member);
                 refused[at] = None;
-                print(&line(&target.endpoints[at], &event), output)?;
+                print(&Event::announced(&announcement, address), output)?;
             }
+            News::Gap { missed } => eprintln!("ctl: {missed} events of {address} were missed: not read fast enough"),
             News::Lost(error) => {
-                print(&down(&target.endpoints[at], ids[at], &error.to_string()), output)?;
+                print(&Event::lost(ids[at], address, now_ms(), error.to_string()), output)?;
                 refused[at] = error.is_refusal().then_some(error);
                 let failures: Vec<_> =
                     target.endpoints.iter().zip(&refused).filter_map(|(e, r)| Some((e, r.as_ref()?))).collect();
@@ -59,54 +54,61 @@ pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(
     }
 }
 
-fn line<'a>(endpoint: &'a Endpoint, event: &'a MemberEvent) -> Line<'a> {
-    Line {
-        schema: "conclave.event/1",
-        at_ms: event.at_ms,
-        id: Some(event.id),
-        address: &endpoint.address,
-        role: &event.role,
-        leader: event.leader,
-        epoch: Some(event.epoch),
-        cause: &event.cause,
-    }
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
-fn down<'a>(endpoint: &'a Endpoint, id: Option<u32>, cause: &'a str) -> Line<'a> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let at_ms = now.as_millis() as u64;
-    Line {
-        schema: "conclave.event/1",
-        at_ms,
-        id,
-        address: &endpoint.address,
-        role: "down",
-        leader: None,
-        epoch: None,
-        cause,
-    }
-}
-
-fn print(line: &Line<'_>, output: Output) -> Result<(), Failure> {
+fn print(event: &Event, output: Output) -> Result<(), Failure> {
     if output.is_json() {
-        return Ok(Output::json(line)?);
+        return Ok(Output::json(event)?);
     }
-    let ink = match line.role {
+    let who = event.id.map_or_else(|| event.address.clone(), |id| id.to_string());
+    let what = match event.role {
+        Some(role) => standing(event, role, output),
+        None => in_words(event),
+    };
+    Ok(Output::line(format!("{}  {who:>3}  {what}", clock(event.at_ms)))?)
+}
+
+fn standing(event: &Event, role: &str, output: Output) -> String {
+    let ink = match role {
         "leader" => Some(Ink::Green),
         "candidate" => Some(Ink::Yellow),
         "down" => Some(Ink::Red),
         _ => None,
     };
-    let role = format!("{:<9}", line.role);
-    let role = ink.map_or(role.clone(), |ink| output.paint(ink, &role));
-    let who = line.id.map_or_else(|| line.address.to_owned(), |id| id.to_string());
-    let whom = match (line.role, line.leader) {
+    let padded = format!("{role:<9}");
+    let painted = ink.map_or(padded.clone(), |ink| output.paint(ink, &padded));
+    let whom = match (role, event.leader) {
         ("leader" | "down", _) => String::new(),
         (_, Some(leader)) => format!(" of {leader}"),
         (_, None) => " of nobody".to_owned(),
     };
-    let epoch = line.epoch.map_or_else(String::new, |epoch| format!(" in epoch {epoch}"));
-    Ok(Output::line(format!("{}  {who:>3}  {role}{whom}{epoch}: {}", clock(line.at_ms), line.cause))?)
+    let epoch = event.epoch.map_or_else(String::new, |epoch| format!(" in epoch {epoch}"));
+    format!("{painted}{whom}{epoch}: {}", event.cause.as_deref().unwrap_or_default())
+}
+
+/// An announcement that is no change of standing.
+fn in_words(event: &Event) -> String {
+    let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+    let (epoch, holder) = (number(event.epoch), number(event.holder.map(u64::from)));
+    let peer = number(event.peer.map(u64::from));
+    match event.what {
+        "granted" => format!("granted epoch {epoch} to {holder}"),
+        "promise-ended" => format!("promise of epoch {epoch} to {holder} ended"),
+        "link" if event.up == Some(true) => format!("connected to {peer}"),
+        "link" => format!("disconnected from {peer}"),
+        "faults" => match event.faults.as_deref() {
+            Some([]) | None => "no injected faults".to_owned(),
+            Some(faults) => format!("injected faults: {}", faults.join(", ")),
+        },
+        "elected" => {
+            let sent = event.sent.iter().flatten().map(|(kind, count)| format!("{kind} {count}"));
+            let role = if event.initiator == Some(true) { "started it" } else { "took part" };
+            format!("election over: {role}, sent {}", sent.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_owned(),
+    }
 }
 
 /// Time of day in UTC: enough to compare lines by, and the JSON has the whole instant.

@@ -207,8 +207,8 @@ async fn quiet(cluster: &Cluster, restarted: Instant) {
     for endpoint in cluster.endpoints() {
         // A page of the ledger comes when everything before it is on the disk.
         let page = async {
-            let mut client = Client::connect(&endpoint.address, cluster.settings()).await?;
-            client.request(&Request::History { after: Some(u64::MAX) }).await
+            let client = Client::connect(&endpoint.address, cluster.settings()).await?;
+            client.request(Request::History { after: Some(u64::MAX) }).await
         };
         // A member that does not answer is met in the trial.
         let _ = within(DISK_PATIENCE, page).await;

@@ -66,7 +66,7 @@ impl Order {
         let mut line =
             Line { schema: SCHEMA, action: self.action, one_way: self.one_way, ms: self.ms, ..Line::default() };
         let mut first = None;
-        for (id, endpoint, mut client, parts) in ready {
+        for (id, endpoint, client, parts) in ready {
             let asked = within(patience, async {
                 for part in parts {
                     client.chaos(*part).await?;
@@ -94,7 +94,7 @@ pub(super) async fn heal(target: &Target, output: Output) -> Result<(), Failure>
         let settings = target.settings.clone();
         asked.spawn(async move {
             let healed = within(patience, async {
-                let mut client = Client::connect(&endpoint.address, &settings).await?;
+                let client = Client::connect(&endpoint.address, &settings).await?;
                 client.chaos(Chaos::Heal).await?;
                 Ok(client.member_id())
             });
@@ -208,7 +208,8 @@ fn is_off(error: &ClientError) -> bool {
 }
 
 fn nobody_listens(error: &ClientError) -> bool {
-    matches!(error, ClientError::Connect(ConnectError::Unreachable(why)) if why.kind() == ErrorKind::ConnectionRefused)
+    let ClientError::Connect(error) = error else { return false };
+    matches!(error.as_ref(), ConnectError::Unreachable(why) if why.kind() == ErrorKind::ConnectionRefused)
 }
 
 fn list(ids: &[u32]) -> String {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use client::{Attachment, Client, ClientError, ClientSettings, Endpoint, within};
+use client::{Attachment, Client, ClientError, ClientSettings, Endpoint, Role, within};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -15,7 +15,7 @@ use crate::target::{Target, nobody};
 #[derive(Debug)]
 pub(super) enum Answer {
     Leads { epoch: u64, deadlines: Deadlines },
-    DoesNotLead { role: String, leader: Option<u32> },
+    DoesNotLead { role: Role, leader: Option<u32> },
     Silent(ClientError),
 }
 
@@ -44,7 +44,7 @@ impl Member {
                     .hint("ctl lead --id N -- COMMAND (or CONCLAVE_ID=N), or --endpoints with one address"));
             }
         };
-        let endpoint = Endpoint { id: chosen.id.or(id), address: chosen.address.clone() };
+        let endpoint = Endpoint::new(chosen.id.or(id), chosen.address.clone());
         Ok(Member { endpoint, settings: target.settings.clone() })
     }
 
@@ -92,7 +92,7 @@ impl Poller {
     }
 
     pub(super) async fn ask(&mut self) -> Answer {
-        let mut client = match self.client.take() {
+        let client = match self.client.take() {
             Some(client) => client,
             None => match self.member.connect().await {
                 Ok(client) => client,
@@ -107,7 +107,7 @@ impl Poller {
         };
         self.client = Some(client);
         let left = status.lease_ms.map(Duration::from_millis);
-        let deadlines = self.terms.deadlines(sent, left).filter(|_| status.role == "leader");
+        let deadlines = self.terms.deadlines(sent, left).filter(|_| status.role == Role::Leader);
         match deadlines {
             Some(deadlines) => Answer::Leads { epoch: status.epoch, deadlines },
             None => Answer::DoesNotLead { role: status.role, leader: status.leader },

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use algorithms::{Epoch, Token};
-use client::{Attachment, ClientError, Notice};
+use client::{Attachment, Cause, ClientError, Notice, Role, Transition};
 
 use super::member::{Answer, Member, Poller};
 use super::signals::Signals;
@@ -13,10 +13,6 @@ use super::{Accession, Args};
 use crate::failure::{Exit, Failure};
 use crate::guard::boottime::{self, Alarm};
 use crate::guard::{Deadlines, Leash, Report};
-
-/// The cause of a larger epoch within one reign: a restarted member was ahead. After any other, another may have led in
-/// between, and a resource that has seen its token refuses the one that the command has.
-const BUMPED: &str = "bumped";
 
 pub(super) struct Run {
     id: u32,
@@ -114,7 +110,7 @@ impl Run {
                 self.leash.renew(self.deadlines);
                 Ok(())
             }
-            Answer::DoesNotLead { role, leader } => self.deposed(&role, leader),
+            Answer::DoesNotLead { role, leader } => self.deposed(role, leader),
             Answer::Silent(error) => {
                 self.silent = Some(error);
                 Ok(())
@@ -122,27 +118,35 @@ impl Run {
         }
     }
 
+    fn became(&mut self, became: &Transition) -> std::io::Result<()> {
+        let (leads, epoch) = (became.leads(), became.now.epoch.0);
+        // A larger epoch within one reign: a restarted member was ahead. After any other cause another member may have
+        // led in between, and a resource that has seen its token refuses the one that the command has.
+        let same_reign = epoch == self.epoch || became.cause == Cause::Bumped;
+        // Epochs do not go back, so a smaller one is news from before the confirmation.
+        if epoch < self.epoch || (leads && same_reign) {
+            return Ok(());
+        }
+        if leads {
+            return self.give_up_now(format!("it was elected anew, in epoch {epoch}"));
+        }
+        self.deposed(became.now.role, became.leader())
+    }
+
     fn hear(&mut self, notice: Result<Option<Notice>, ClientError>) -> std::io::Result<()> {
         match notice {
             Ok(Some(Notice::Stop)) => self.give_up_now("it hands leadership over".to_owned()),
-            Ok(Some(Notice::Event(event))) => {
-                let leads = event.role == "leader";
-                // Epochs do not go back, so a smaller one is news from before the confirmation.
-                if event.epoch < self.epoch || leads && (event.epoch == self.epoch || event.cause == BUMPED) {
-                    return Ok(());
-                }
-                if leads {
-                    return self.give_up_now(format!("it was elected anew, in epoch {}", event.epoch));
-                }
-                self.deposed(&event.role, event.leader)
-            }
+            Ok(Some(Notice::Announced(announcement))) => match announcement.transition() {
+                Some(became) => self.became(became),
+                None => Ok(()),
+            },
             // A member that is gone is replaced before its answers have run out, where there is no lease.
             Ok(None) => self.give_up_now("it closed the connection".to_owned()),
             Err(error) => self.give_up_now(error.to_string()),
         }
     }
 
-    fn deposed(&mut self, role: &str, leader: Option<u32>) -> std::io::Result<()> {
+    fn deposed(&mut self, role: Role, leader: Option<u32>) -> std::io::Result<()> {
         let whom = leader.map_or_else(String::new, |leader| format!(" of {leader}"));
         self.give_up_now(format!("it is now a {role}{whom}"))
     }

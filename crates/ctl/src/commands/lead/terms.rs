@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use client::{Client, format_duration, parse_duration};
+use client::{Client, Safety, format_duration, parse_duration};
 
 use crate::failure::Failure;
 use crate::guard::Deadlines;
@@ -23,7 +23,7 @@ pub(super) struct Terms {
 
 impl Terms {
     pub(super) fn of(member: &Client, grace: Option<Duration>) -> Result<Self, Failure> {
-        let quorum = member.member_fact("safety") == Some("quorum");
+        let quorum = member.member_fact("safety") == Some(Safety::Quorum.name());
         let lease = member.member_fact("lease").and_then(|text| parse_duration(text).ok());
         let drift = member.member_fact("max_drift").and_then(|text| text.parse().ok());
         let (Some(lease), Some(drift)) = (lease, drift) else {

@@ -5,10 +5,11 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use sim::{KindCount, Report};
 
-use super::super::theory::Theory;
+use super::super::theory;
 use super::ring::RingArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, Table};
+use client::json::Theory;
 
 /// Run one election of the bare algorithm and count its messages
 ///
@@ -138,7 +139,7 @@ fn document<'a>(report: &'a Report, args: &Args) -> Document<'a> {
         rounds: report.rounds,
         steps: report.steps,
         wall_ms: (report.wall.as_secs_f64() * 1e6).round() / 1e3,
-        theory: report.theory.into(),
+        theory: theory::bounds(report.theory),
     }
 }
 
@@ -167,7 +168,8 @@ fn text(report: &Report, args: &Args, output: Output) -> String {
     for (name, count, theory) in sums {
         table.plain([format!("= {name}"), count.to_string(), range(theory)]);
     }
-    let theory = format!("election messages of {nodes} nodes in theory: {}", Theory::from(report.theory));
+    let theory =
+        format!("election messages of {nodes} nodes in theory: {}", theory::in_words(&theory::bounds(report.theory)));
     format!("{head}\n{}\n\n{theory}", table.render(output))
 }
 

@@ -19,7 +19,7 @@ pub const INVARIANTS: &[InvariantInfo] = &[
             "crates/sim/src/faults/invariants/one_leader_per_epoch.rs",
             "crates/model/src/members/properties.rs",
             "crates/model/src/reign/properties.rs",
-            "crates/ctl/tests/quorum/claims.rs",
+            "crates/testkit/src/claims.rs",
             "crates/client/src/history/classic.rs",
             "crates/client/src/history/quorum.rs",
         ],
@@ -31,7 +31,7 @@ pub const INVARIANTS: &[InvariantInfo] = &[
             "crates/sim/src/faults/invariants/epoch_never_decreases.rs",
             "crates/model/src/members/properties.rs",
             "crates/model/src/reign/properties.rs",
-            "crates/ctl/tests/quorum/lists.rs",
+            "crates/node/tests/cluster/quorum/lists.rs",
         ],
     },
     InvariantInfo {
@@ -41,7 +41,7 @@ pub const INVARIANTS: &[InvariantInfo] = &[
         checkers: &[
             "crates/sim/src/faults/invariants/one_reign_at_a_time.rs",
             "crates/model/src/reign/properties.rs",
-            "crates/ctl/tests/quorum/claims.rs",
+            "crates/testkit/src/claims.rs",
             "crates/client/src/history/quorum.rs",
         ],
     },
@@ -60,7 +60,7 @@ pub const INVARIANTS: &[InvariantInfo] = &[
         checkers: &[
             "crates/sim/src/faults/invariants/majority_granted.rs",
             "crates/model/src/reign/properties.rs",
-            "crates/ctl/tests/quorum/roles.rs",
+            "crates/node/tests/cluster/quorum/roles.rs",
         ],
     },
     InvariantInfo {
@@ -77,7 +77,7 @@ pub const INVARIANTS: &[InvariantInfo] = &[
         name: "E7",
         sentence: "A quorum leader with healthy links to a majority of the voters goes on leading, unless it hands over \
                    or an operator stops it.",
-        checkers: &["crates/sim/src/faults/invariants/healthy_leader_stays.rs", "crates/ctl/tests/quorum.rs"],
+        checkers: &["crates/sim/src/faults/invariants/healthy_leader_stays.rs", "crates/node/tests/cluster/quorum.rs"],
     },
     InvariantInfo {
         name: "E8",
@@ -85,8 +85,8 @@ pub const INVARIANTS: &[InvariantInfo] = &[
         checkers: &[
             "crates/sim/src/faults/invariants/agreement.rs",
             "crates/model/src/members/properties.rs",
-            "crates/ctl/tests/catalog.rs",
-            "crates/ctl/tests/live.rs",
+            "crates/node/tests/cluster/catalog.rs",
+            "crates/node/tests/cluster/live.rs",
         ],
     },
     InvariantInfo {
@@ -98,7 +98,7 @@ pub const INVARIANTS: &[InvariantInfo] = &[
     InvariantInfo {
         name: "E10",
         sentence: "A leader without contact to a majority of the voters makes no claim after its lease has ended.",
-        checkers: &["crates/model/src/reign/properties.rs", "crates/ctl/tests/quorum.rs"],
+        checkers: &["crates/model/src/reign/properties.rs", "crates/node/tests/cluster/quorum.rs"],
     },
     InvariantInfo {
         name: "E11",
@@ -107,8 +107,8 @@ pub const INVARIANTS: &[InvariantInfo] = &[
         checkers: &[
             "crates/sim/src/faults/invariants/specified_leader.rs",
             "crates/model/src/members/properties.rs",
-            "crates/ctl/tests/catalog.rs",
-            "crates/ctl/tests/live.rs",
+            "crates/node/tests/cluster/catalog.rs",
+            "crates/node/tests/cluster/live.rs",
         ],
     },
     InvariantInfo {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use client::{MemberEvent, News, Report};
+use client::{News, Report, Transition};
 
 use super::machine::Machine;
 use crate::guard::boottime;
@@ -55,21 +55,21 @@ impl Course {
     }
 
     pub(super) fn take(&mut self, report: &Report) {
-        let News::Event(event) = &report.news else { return };
+        let News::Became { announcement, transition } = &report.news else { return };
         if self.survivors.contains(&report.at) {
-            self.spoiled |= self.is_too_early(report.when, event);
+            self.spoiled |= self.is_too_early(report.when, announcement.wall_ms, transition);
             self.last[report.at] = Some(Seen {
-                member: event.id,
-                leader: event.leader,
-                leads: event.role == "leader",
+                member: announcement.member,
+                leader: transition.leader(),
+                leads: transition.leads(),
                 after: report.when.saturating_duration_since(self.start),
             });
         }
     }
 
     /// A change that the fault did not cause: it arrived before it, or the member stamped it before it.
-    fn is_too_early(&self, when: Instant, event: &MemberEvent) -> bool {
-        event.leader != Some(self.old) && (when < self.start || event.at_ms < self.start_wall_ms)
+    fn is_too_early(&self, when: Instant, stamped_ms: u64, transition: &Transition) -> bool {
+        transition.leader() != Some(self.old) && (when < self.start || stamped_ms < self.start_wall_ms)
     }
 
     /// The old leader's process has just ended.
@@ -109,8 +109,21 @@ impl Course {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use client::{Announcement, Cause, Happened, InstanceId, Role, Standing};
+    use types::{Epoch, NodeId};
+
     use super::*;
+
+    /// A member says which leader it has.
+    pub(crate) fn reported(member: u32, leader: Option<u32>, wall_ms: u64) -> News {
+        let role = if leader == Some(member) { Role::Leader } else { Role::Follower };
+        let now = Standing { role, leader: leader.map(NodeId), epoch: Epoch(1) };
+        let transition = Transition { old: None, now, cause: Cause::Heard, lease_until_ns: None };
+        let (instance, what) = (InstanceId::ELECTION, Happened::Became(transition));
+        let announcement = Announcement { member, instance, sequence: 1, wall_ms, boot_ns: 1, what };
+        News::Became { announcement, transition }
+    }
 
     /// Members 1 and 2 survive member 3.
     fn begun() -> Course {
@@ -120,12 +133,10 @@ mod tests {
     /// `at_ms`: milliseconds after the fault by the member's clock; `when_ms` by ours.
     fn report(course: &Course, at: usize, leader: Option<u32>, at_ms: i64, when_ms: i64) -> Report {
         let id = at as u32 + 1;
-        let role = if leader == Some(id) { "leader" } else { "follower" }.to_owned();
         let at_ms = course.start_wall_ms.saturating_add_signed(at_ms);
         let late = Duration::from_millis(when_ms.unsigned_abs());
         let when = if when_ms < 0 { course.start.checked_sub(late).unwrap() } else { course.start + late };
-        let cause = "heard".to_owned();
-        Report { at, when, news: News::Event(MemberEvent { id, at_ms, role, leader, epoch: 1, cause }) }
+        Report { at, when, news: reported(id, leader, at_ms) }
     }
 
     fn course(reports: &[(usize, Option<u32>, i64, i64)]) -> Course {

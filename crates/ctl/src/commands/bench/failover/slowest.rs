@@ -126,11 +126,11 @@ fn during<'a>(
 }
 
 fn leaves(kind: &LedgerKind, old: u32) -> bool {
-    matches!(kind, LedgerKind::Became { leader, .. } if *leader != Some(old))
+    matches!(kind, LedgerKind::Became(became) if became.leader() != Some(old))
 }
 
 fn names(kind: &LedgerKind, whom: u32) -> bool {
-    matches!(kind, LedgerKind::Became { leader, .. } if *leader == Some(whom))
+    matches!(kind, LedgerKind::Became(became) if became.leader() == Some(whom))
 }
 
 fn grants(kind: &LedgerKind, whom: u32) -> bool {
@@ -140,7 +140,10 @@ fn grants(kind: &LedgerKind, whom: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use client::history::MemberLedger;
-    use client::{MemberEvent, News, Report};
+    use client::{Cause, Report, Role, Standing, Transition};
+    use types::{Epoch, NodeId};
+
+    use super::super::course::tests::reported;
 
     use super::*;
 
@@ -157,17 +160,16 @@ mod tests {
     }
 
     fn became(leader: Option<u32>) -> LedgerKind {
-        LedgerKind::Became { old: None, new: "any".into(), leader, epoch: 2, cause: "any".into() }
+        let now = Standing { role: Role::Follower, leader: leader.map(NodeId), epoch: Epoch(2) };
+        LedgerKind::Became(Transition { old: None, now, cause: Cause::Heard, lease_until_ns: None })
     }
 
     /// Member 3 is killed; 2 succeeds it after 40 ms, and 1 reports that after 42.
     fn ended() -> (Course, Ending) {
         let mut course = Course::begin(3, vec![0, 1], 3);
         for (at, ms) in [(1, 41), (0, 42)] {
-            let role = if at == 1 { "leader" } else { "follower" }.to_owned();
-            let (id, cause) = (at as u32 + 1, "elected".to_owned());
-            let event = MemberEvent { id, at_ms: u64::MAX, role, leader: Some(2), epoch: 2, cause };
-            course.take(&Report { at, when: course.after(Duration::from_millis(ms)), news: News::Event(event) });
+            let news = reported(at as u32 + 1, Some(2), u64::MAX);
+            course.take(&Report { at, when: course.after(Duration::from_millis(ms)), news });
         }
         let ending = course.ending().unwrap();
         (course, ending)

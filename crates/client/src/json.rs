@@ -1,0 +1,10 @@
+//! The JSON that Conclave shows, defined once: `ctl -o json` prints it, and every other face serves the same. Keys are
+//! only ever added; `docs/json.md` lists them.
+
+mod event;
+mod reports;
+mod status;
+
+pub use event::Event;
+pub use reports::{Audit, Explain, History, WhoLed};
+pub use status::{Election, Messages, Range, Status, StatusMember, Theory};

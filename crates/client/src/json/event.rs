@@ -1,0 +1,98 @@
+//! `conclave.event/1`: one announcement of one member, or the loss of its stream.
+
+use serde::Serialize;
+
+use crate::announcement::{Announcement, ElectionCost, Happened, KindCount};
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Event {
+    schema: &'static str,
+    /// What happened: `became`, or with `--all` also `elected`, `granted`, `promise-ended`, `link`, `faults`, `started`,
+    /// `leaving`; `lost` if the stream broke.
+    pub what: &'static str,
+    pub at_ms: u64,
+    pub id: Option<u32>,
+    pub address: String,
+    pub instance: u16,
+    /// Counts the announcements of one process start.
+    pub sequence: Option<u64>,
+    /// Of `became`; `down` if the stream broke.
+    pub role: Option<&'static str>,
+    pub leader: Option<u32>,
+    pub epoch: Option<u64>,
+    /// Why; of a broken stream the error.
+    pub cause: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub up: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub participants: Option<Vec<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initiator: Option<bool>,
+    /// What this member sent for the election, by kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent: Option<std::collections::BTreeMap<String, u64>>,
+}
+
+impl Event {
+    pub fn announced(announcement: &Announcement, address: &str) -> Self {
+        let mut event = Event::empty(announcement.what.name(), announcement.wall_ms, address);
+        event.id = Some(announcement.member);
+        event.instance = announcement.instance.0;
+        event.sequence = Some(announcement.sequence);
+        match &announcement.what {
+            Happened::Became(became) => {
+                event.role = Some(became.now.role.name());
+                event.leader = became.leader();
+                event.epoch = Some(became.now.epoch.0);
+                event.cause = Some(became.cause.name().to_owned());
+            }
+            Happened::Elected(ElectionCost { participants, initiator, sent, .. }) => {
+                let count = |kind: &KindCount| (kind.kind.clone(), kind.count);
+                event.participants = Some(participants.clone());
+                event.initiator = Some(*initiator);
+                event.sent = Some(sent.iter().map(count).collect());
+            }
+            Happened::Granted { epoch, holder } | Happened::PromiseEnded { epoch, holder } => {
+                (event.epoch, event.holder) = (Some(*epoch), Some(*holder));
+            }
+            Happened::Link { peer, up } => (event.peer, event.up) = (Some(*peer), Some(*up)),
+            Happened::Faults(faults) => event.faults = Some(faults.clone()),
+            Happened::Started { .. } | Happened::Leaving => {}
+        }
+        event
+    }
+
+    /// The stream of a member broke, or could not be had.
+    pub fn lost(id: Option<u32>, address: &str, at_ms: u64, why: String) -> Self {
+        Event { id, role: Some("down"), cause: Some(why), ..Event::empty("lost", at_ms, address) }
+    }
+
+    fn empty(what: &'static str, at_ms: u64, address: &str) -> Self {
+        Event {
+            schema: "conclave.event/1",
+            what,
+            at_ms,
+            id: None,
+            address: address.to_owned(),
+            instance: 0,
+            sequence: None,
+            role: None,
+            leader: None,
+            epoch: None,
+            cause: None,
+            holder: None,
+            peer: None,
+            up: None,
+            faults: None,
+            participants: None,
+            initiator: None,
+            sent: None,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What the ledgers of all members together say: `conclave.history/1`, `conclave.history.at/1`, `conclave.audit/1` and
+//! `conclave.explain/1`.
+
+use serde::Serialize;
+use types::Safety;
+
+use crate::explain::Explanation;
+use crate::history::{self, Finding, Held, Ledgers, Proof};
+
+#[derive(Debug, Serialize)]
+pub struct History {
+    schema: &'static str,
+    reigns: Vec<Reign>,
+    missing: Vec<String>,
+    flaws: Vec<String>,
+}
+
+impl History {
+    pub fn new(reigns: &[history::Reign], ledgers: &Ledgers) -> Self {
+        History {
+            schema: "conclave.history/1",
+            reigns: reigns.iter().map(Reign::from).collect(),
+            missing: ledgers.missing_names(),
+            flaws: ledgers.flaws(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Reign {
+    leader: u32,
+    epoch: u64,
+    from_ms: u64,
+    to_earliest_ms: Option<u64>,
+    to_latest_ms: Option<u64>,
+    cause: &'static str,
+    end: Option<&'static str>,
+    claimed: bool,
+    told_by: Vec<u32>,
+}
+
+impl From<&history::Reign> for Reign {
+    fn from(reign: &history::Reign) -> Self {
+        Reign {
+            leader: reign.leader,
+            epoch: reign.epoch,
+            from_ms: reign.from_ms,
+            to_earliest_ms: reign.to.map(|to| to.earliest_ms),
+            to_latest_ms: reign.to.map(|to| to.latest_ms),
+            cause: reign.cause.name(),
+            end: reign.end.map(history::ReignEnd::name),
+            claimed: reign.claimed,
+            told_by: reign.told_by.clone(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct WhoLed {
+    schema: &'static str,
+    at_ms: u64,
+    held: &'static str,
+    /// Only where it is certain.
+    leader: Option<u32>,
+    epoch: Option<u64>,
+    uncertainty_ms: u64,
+    reigns: Vec<Reign>,
+    why: Vec<String>,
+}
+
+impl WhoLed {
+    pub fn new(at_ms: u64, answer: &history::WhoLed) -> Self {
+        let certain = answer.reigns.first().filter(|_| answer.held == Held::One);
+        WhoLed {
+            schema: "conclave.history.at/1",
+            at_ms,
+            held: answer.held.name(),
+            leader: certain.map(|reign| reign.leader),
+            epoch: certain.map(|reign| reign.epoch),
+            uncertainty_ms: answer.uncertainty_ms,
+            reigns: answer.reigns.iter().map(Reign::from).collect(),
+            why: answer.why.clone(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Audit<'a> {
+    schema: &'static str,
+    outcome: &'static str,
+    safety: Safety,
+    reigns: usize,
+    proofs: &'a [Proof],
+    findings: &'a [Finding],
+    reasons: &'a [String],
+    missing: Vec<String>,
+}
+
+impl<'a> Audit<'a> {
+    pub fn new(audit: &'a history::Audit, safety: Safety, ledgers: &Ledgers) -> Self {
+        Audit {
+            schema: "conclave.audit/1",
+            outcome: audit.outcome.name(),
+            safety,
+            reigns: audit.reigns,
+            proofs: &audit.proofs,
+            findings: &audit.findings,
+            reasons: &audit.reasons,
+            missing: ledgers.missing_names(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Explain<'a> {
+    schema: &'static str,
+    verdict: &'static str,
+    leader: Option<u32>,
+    epoch: Option<u64>,
+    since_ms: Option<u64>,
+    cause: Option<&'static str>,
+    granted_by: &'a [u32],
+    unreachable: &'a [history::Missing],
+    broken_links: Vec<BrokenLink>,
+    sentences: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct BrokenLink {
+    from: u32,
+    to: u32,
+}
+
+impl<'a> Explain<'a> {
+    pub fn new(explanation: &'a Explanation, ledgers: &'a Ledgers) -> Self {
+        let leader = explanation.verdict.leader();
+        let reign = explanation.reign.as_ref();
+        Explain {
+            schema: "conclave.explain/1",
+            verdict: explanation.verdict.name(),
+            leader: leader.map(|(leader, _)| leader),
+            epoch: leader.map(|(_, epoch)| epoch),
+            since_ms: reign.map(|reign| reign.from_ms),
+            cause: reign.map(|reign| reign.cause.name()),
+            granted_by: &explanation.granted_by,
+            unreachable: &ledgers.missing,
+            broken_links: explanation.broken_links.iter().map(|&(from, to)| BrokenLink { from, to }).collect(),
+            sentences: &explanation.sentences,
+        }
+    }
+}

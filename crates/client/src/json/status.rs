@@ -1,0 +1,122 @@
+//! `conclave.status/1`: a row per member and what they say together.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use types::{Role, Safety, Topology};
+
+use crate::election::ElectionSummary;
+
+#[derive(Debug, Serialize)]
+pub struct Status {
+    pub schema: &'static str,
+    pub cluster: String,
+    /// Which machine of the members this is about; 0 is the cluster's election.
+    pub instance: u16,
+    pub algorithm: Option<String>,
+    pub topology: Option<Topology>,
+    pub safety: Option<Safety>,
+    pub verdict: &'static str,
+    pub leader: Option<u32>,
+    pub epoch: u64,
+    pub members: Vec<StatusMember>,
+    /// Sent by all members that answered, each since its start, announcements included.
+    pub election_messages: Option<u64>,
+    /// What one election of all members costs, over all inputs.
+    pub theory: Option<Theory>,
+    /// The newest election that a member tells of.
+    pub election: Option<Election>,
+}
+
+impl Status {
+    pub const SCHEMA: &'static str = "conclave.status/1";
+}
+
+#[derive(Debug, Serialize)]
+pub struct StatusMember {
+    pub id: Option<u32>,
+    pub address: String,
+    pub up: bool,
+    /// `None` is shown as `down`.
+    #[serde(serialize_with = "role_or_down")]
+    pub role: Option<Role>,
+    pub leader: Option<u32>,
+    pub epoch: Option<u64>,
+    pub incarnation: Option<u64>,
+    pub lease_ms: Option<u64>,
+    pub sent: Option<u64>,
+    pub received: Option<u64>,
+    pub last_heard_ms: Option<u64>,
+    /// What `ctl chaos` has done to it.
+    pub faults: Option<Vec<String>>,
+    pub blank: Option<bool>,
+    /// Why it did not answer; not part of the JSON.
+    #[serde(skip)]
+    pub trouble: Option<String>,
+}
+
+#[expect(clippy::ref_option, reason = "the signature that serde asks for")]
+fn role_or_down<S: serde::Serializer>(role: &Option<Role>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(role.map_or("down", Role::name))
+}
+
+/// Messages of one fault-free election over all inputs, its announcement not among them. In JSON null stands where
+/// theory has no finite number.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Theory {
+    pub best: f64,
+    pub mean: Option<f64>,
+    pub worst: f64,
+}
+
+/// One election: what was sent for it, and what theory says for exactly its participants and initiators.
+#[derive(Debug, Serialize)]
+pub struct Election {
+    pub participants: Vec<u32>,
+    /// `null` where the algorithm has no rounds in which members start.
+    pub initiators: Option<Vec<u32>>,
+    /// Has every participant told what it sent?
+    pub complete: bool,
+    pub messages: Messages<u64>,
+    /// `null` where theory says nothing about such a case, or not every participant has told.
+    pub theory: Option<Messages<Range>>,
+}
+
+/// Counts, or what they may be.
+#[derive(Debug, Serialize)]
+pub struct Messages<T> {
+    /// Without the announcement of the result.
+    pub election: T,
+    pub announcement: T,
+    pub by_kind: BTreeMap<String, T>,
+}
+
+/// Both ends included; `max` is null where there is no bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Range {
+    pub min: u64,
+    pub max: Option<u64>,
+}
+
+impl Range {
+    pub fn contains(self, value: u64) -> bool {
+        value >= self.min && self.max.is_none_or(|max| value <= max)
+    }
+}
+
+impl Election {
+    pub fn new(summary: &ElectionSummary, theory: Option<Messages<Range>>) -> Self {
+        let by_kind = summary.sent.iter().map(|kind| (kind.kind.clone(), kind.count)).collect();
+        Election {
+            participants: summary.participants.clone(),
+            initiators: summary.initiators.clone(),
+            complete: summary.uids.is_some(),
+            messages: Messages {
+                election: summary.election_messages(),
+                announcement: summary.announcement_messages(),
+                by_kind,
+            },
+            theory: theory.filter(|_| summary.uids.is_some()),
+        }
+    }
+}

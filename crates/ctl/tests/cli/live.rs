@@ -1,0 +1,164 @@
+//! `ctl leader`, `status`, `bench` and `up` over real members.
+
+use algorithms::Topology;
+use algorithms::catalog::{self, Row};
+use serde_json::Value;
+use testkit::{Live, PATIENCE, Plan, Scratch, ctl, ctl_binary, node_binary, stderr, stdout};
+
+const ALL: &[u32] = &[1, 2, 3, 4, 5];
+
+fn default_row() -> &'static Row {
+    catalog::row(catalog::DEFAULT).unwrap()
+}
+
+fn five() -> Plan {
+    Plan::new(5, default_row())
+}
+
+fn ring_row() -> &'static Row {
+    Plan::choose(None, Some(Topology::Ring)).unwrap()
+}
+
+#[tokio::test]
+async fn a_bench_tells_what_its_slowest_trial_waited_for() {
+    for safety in ["classic", "quorum"] {
+        let output = ctl(&["bench", "failover", "-n", "3", "--trials", "2", "--safety", safety, "-o", "json"]).await;
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let document: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        let samples: Vec<f64> = document["samples_ms"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+        assert_eq!(samples.len(), 2, "{document}");
+        assert!(document["discarded"].is_u64(), "{document}");
+        let slowest = &document["slowest"];
+        assert_eq!(slowest["ms"].as_f64(), samples.iter().copied().reduce(f64::max), "{document}");
+        assert!([1, 2].map(Value::from).contains(&slowest["last_member"]), "{document}");
+        let parts = slowest["parts"].as_array().unwrap();
+        assert!(parts.iter().any(|part| part["what"] == "the winner 2 led"), "{document}");
+        assert_eq!(parts.last().unwrap()["after_ms"], slowest["ms"], "{document}");
+        assert!(!slowest["waited_for"].as_str().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn status_shows_what_elections_cost_beside_theory() {
+    let row = ring_row();
+    let mut live = Live::start(&Plan::new(5, row));
+    live.agreement_on(5, ALL).await;
+    let mut costs = Vec::new();
+    for _ in 0..2 {
+        let output = live.ctl(&["status", "-o", "json"]).await;
+        let status: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        let theory = (row.bounds)(5);
+        assert_eq!(status["theory"]["best"].as_f64(), Some(theory.best), "{status}");
+        assert_eq!(status["theory"]["mean"].as_f64(), theory.mean, "{status}");
+        assert_eq!(status["theory"]["worst"].as_f64(), Some(theory.worst), "{status}");
+        costs.push(status["election_messages"].as_u64().unwrap());
+        assert_eq!(live.ctl(&["elect"]).await.status.code(), Some(0));
+    }
+    assert!(costs[0] as f64 >= (row.bounds)(5).best, "{costs:?}");
+    assert!(costs[1] > costs[0], "an election costs messages: {costs:?}");
+    let text = stdout(&live.ctl(&["status"]).await);
+    assert!(text.contains("election messages since the start") && text.contains("in theory: best"), "{text}");
+}
+
+#[tokio::test]
+async fn the_secret_is_asked_for() {
+    let mut live = Live::start(&five());
+    live.agreement_on(5, ALL).await;
+    let other = Scratch::new("live").unwrap();
+    let wrong = other.path().join("wrong");
+    std::fs::write(&wrong, "another secret that is long enough").unwrap();
+    let output = live.ctl(&["--secret-file", wrong.to_str().unwrap(), "leader"]).await;
+    assert_eq!(output.status.code(), Some(8), "wrong secret: {}", stderr(&output));
+
+    let config = std::fs::read_to_string(live.cluster.config()).unwrap();
+    let bare = other.path().join("bare.toml");
+    std::fs::write(&bare, config.replace("secret_file", "# secret_file")).unwrap();
+    for command in ["leader", "status", "elect", "step-down", "watch"] {
+        let output = ctl(&["--config", bare.to_str().unwrap(), command]).await;
+        assert_eq!(output.status.code(), Some(8), "{command} without a secret: {}", stderr(&output));
+    }
+    assert_eq!(live.leader().await, "5\n");
+}
+
+#[tokio::test]
+async fn members_that_disagree_are_told_apart() {
+    let mut small = Live::start(&Plan::new(2, default_row()));
+    // The same name and secret, so that both answer.
+    let scratch = Scratch::new("live").unwrap();
+    std::fs::copy(small.scratch.path().join("secret"), scratch.path().join("secret")).unwrap();
+    let mut large = Live::start_in(&Plan::new(3, default_row()), scratch, "");
+    small.agreement_on(2, &[1, 2]).await;
+    large.agreement_on(3, &[1, 2, 3]).await;
+    let both = [small.cluster.endpoints(), large.cluster.endpoints()].concat();
+    let both: Vec<String> = both.into_iter().map(|endpoint| endpoint.address).collect();
+    let both = both.join(",");
+    let output = small.ctl(&["--endpoints", &both, "leader"]).await;
+    assert_eq!(output.status.code(), Some(4), "{}", stdout(&output));
+    assert!(stderr(&output).contains("disagree"), "{}", stderr(&output));
+    let output = small.ctl(&["--endpoints", &both, "status"]).await;
+    assert_eq!(output.status.code(), Some(4));
+    assert!(stdout(&output).contains("SPLIT"), "{}", stdout(&output));
+    let output = small.ctl(&["--endpoints", &both, "leader", "--wait", "200ms"]).await;
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn waiting_for_a_leader_ends_when_there_is_one() {
+    let mut live = Live::start(&five());
+    let output = live.ctl(&["leader", "--wait", "15s"]).await;
+    assert_eq!((stdout(&output).as_str(), output.status.code()), ("5\n", Some(0)), "{}", stderr(&output));
+    live.agreement_on(5, ALL).await;
+}
+
+/// `ctl up` in the foreground, past its first line.
+struct Up {
+    child: tokio::process::Child,
+    observer: client::Observer,
+    started: Value,
+    _scratch: Scratch,
+}
+
+async fn up() -> Up {
+    use tokio::io::{AsyncBufReadExt, BufReader};
+    node_binary();
+    let scratch = Scratch::new("live").unwrap();
+    let mut child = tokio::process::Command::new(ctl_binary())
+        .args(["up", "-n", "3", "-o", "json"])
+        .current_dir(scratch.path())
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("up starts").unwrap();
+    let started: Value = serde_json::from_str(&line.expect("a line")).unwrap();
+    let file = client::ClusterFile::read(&scratch.path().join(client::DEFAULT_CONFIG)).unwrap();
+    let secret = client::Secret::from_file(file.secret_file.unwrap()).unwrap();
+    let settings = client::ClientSettings { cluster: file.name, secret: Some(secret), deadline: PATIENCE };
+    let mut observer = client::Observer::new(file.peers, &settings);
+    tokio::time::timeout(PATIENCE, observer.until_all_agree()).await.expect("all agree");
+    Up { child, observer, started, _scratch: scratch }
+}
+
+#[tokio::test]
+async fn up_stops_its_members_in_order_when_it_is_told_to_stop() {
+    let mut up = up().await;
+    assert_eq!((&up.started["schema"], &up.started["leader"]), (&"conclave.up/1".into(), &3.into()));
+    let pid = rustix::process::Pid::from_raw(up.child.id().unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let status = tokio::time::timeout(PATIENCE, up.child.wait()).await.expect("up ends").unwrap();
+    assert_eq!(status.code(), Some(0));
+    // It reaped them all, so they are gone now, not soon.
+    for member in up.started["members"].as_array().unwrap() {
+        let pid = rustix::process::Pid::from_raw(member["pid"].as_i64().unwrap() as i32).unwrap();
+        assert!(rustix::process::test_kill_process(pid).is_err(), "{member} still runs");
+    }
+}
+
+#[tokio::test]
+async fn members_do_not_outlive_a_killed_up() {
+    let mut up = up().await;
+    up.child.kill().await.unwrap();
+    let gone = up.observer.until(|observer| observer.views().is_empty());
+    tokio::time::timeout(PATIENCE, gone).await.expect("all members end");
+}

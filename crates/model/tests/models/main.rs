@@ -1,0 +1,7 @@
+//! Exhaustive models over the machines that run in production, and the planted bugs that check the checkers.
+
+mod bare;
+mod members;
+mod planted;
+mod quorum;
+mod reign;

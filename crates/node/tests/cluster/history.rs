@@ -1,0 +1,123 @@
+//! What the ledgers of members tell after they were killed, paused, damaged, all restarted.
+
+use std::fs;
+use std::time::Duration;
+
+use algorithms::catalog;
+use serde_json::Value;
+use testkit::{Live, Plan, stderr, stdout};
+
+const ALL: &[u32] = &[1, 2, 3];
+
+fn three() -> Plan {
+    Plan::new(3, catalog::row(catalog::DEFAULT).unwrap())
+}
+
+/// The reign of an epoch that a leader had.
+fn reign(history: &Value, leader: u32, epoch: u64) -> &Value {
+    let reigns = history["reigns"].as_array().expect("reigns");
+    let found = reigns.iter().find(|reign| reign["leader"] == leader && reign["epoch"] == epoch);
+    found.unwrap_or_else(|| panic!("no reign of {leader} in epoch {epoch}: {history:#}"))
+}
+
+/// The last reign of a leader before an epoch. Members may need several epochs to settle.
+fn last_before(history: &Value, leader: u32, epoch: u64) -> &Value {
+    let reigns = history["reigns"].as_array().expect("reigns");
+    let found = reigns.iter().rfind(|reign| reign["leader"] == leader && reign["epoch"].as_u64() < Some(epoch));
+    found.unwrap_or_else(|| panic!("no reign of {leader} before epoch {epoch}: {history:#}"))
+}
+
+#[tokio::test]
+async fn reigns_are_told_over_a_killed_leader_and_a_full_restart() {
+    let mut live = Live::start(&three());
+    let first = live.agreement_on(3, ALL).await;
+    // The same leader in a later epoch: the first reign ends in order.
+    let elected = live.ctl(&["elect"]).await;
+    assert_eq!(elected.status.code(), Some(0), "{}", stderr(&elected));
+    let (_, second) = live.agreement_that(ALL, |leader, epoch| leader == 3 && epoch > first).await;
+    live.kill(3).await;
+    let third = live.agreement_on(2, &[1, 2]).await;
+
+    let (history, code) = live.json(&["history"]).await;
+    assert_eq!(code, Some(0));
+    assert_eq!(history["missing"], serde_json::json!(["3"]), "the dead member's ledger is missing, and said");
+    assert_eq!(reign(&history, 3, second)["claimed"], false, "its followers tell of it");
+    assert!(last_before(&history, 2, u64::MAX)["to_latest_ms"].is_null(), "the present reign lasts");
+
+    live.kill_all(&[1, 2]).await;
+    live.cluster.start_all().unwrap();
+    let (_, fourth) = live.agreement_that(ALL, |leader, epoch| leader == 3 && epoch > third).await;
+    let (history, _) = live.json(&["history"]).await;
+    assert_eq!((&history["schema"], &history["missing"]), (&"conclave.history/1".into(), &serde_json::json!([])));
+    assert_eq!(history["flaws"], serde_json::json!([]), "killing processes tears nothing");
+    for (leader, epoch) in [(3, first), (3, second), (2, third), (3, fourth)] {
+        assert_eq!(reign(&history, leader, epoch)["claimed"], true, "epoch {epoch}");
+    }
+    assert_eq!(last_before(&history, 3, third)["end"], "process-ended");
+    assert_eq!(last_before(&history, 2, fourth)["end"], "process-ended");
+
+    // Before both deaths, before the restart.
+    let from = reign(&history, 3, first)["from_ms"].to_string();
+    let (answer, code) = live.json(&["history", "--at", &from]).await;
+    assert_eq!((&answer["held"], &answer["leader"], &answer["epoch"]), (&"one".into(), &3.into(), &first.into()));
+    assert_eq!(code, Some(0), "{answer}");
+    let words = stdout(&live.ctl(&["history", "--at", &from]).await);
+    assert!(words.contains(&format!("3 in epoch {first}")) && words.contains("uncertainty"), "{words}");
+    // Of a killed leader the moment of its claim is known; how long it went on is known to a sign of life.
+    let from = reign(&history, 2, third)["from_ms"].to_string();
+    let (answer, code) = live.json(&["history", "--at", &from]).await;
+    assert_eq!(code, Some(0), "{answer}");
+    assert!(answer["reigns"].as_array().unwrap().iter().any(|reign| reign["leader"] == 2), "{answer}");
+    let (answer, code) = live.json(&["history", "--at", "1970-01-01T00:00:01Z"]).await;
+    assert_eq!((&answer["held"], code), (&"unknown".into(), Some(1)));
+}
+
+#[tokio::test]
+async fn the_audit_is_incomplete_without_a_ledger_or_with_a_damaged_one_and_ordered_with_all() {
+    let mut live = Live::start(&three());
+    live.agreement_on(3, ALL).await;
+    live.kill(3).await;
+    live.agreement_on(2, &[1, 2]).await;
+    let (audit, code) = live.json(&["audit"]).await;
+    assert_eq!((&audit["outcome"], code), (&"incomplete".into(), Some(1)));
+    assert!(audit["reasons"][0].as_str().unwrap().contains("member 3 is missing"), "{audit}");
+
+    live.cluster.start(3).unwrap();
+    live.agreement_on(3, ALL).await;
+    let (audit, code) = live.json(&["audit"]).await;
+    assert_eq!((&audit["outcome"], &audit["safety"], code), (&"ordered".into(), &"classic".into(), Some(0)), "{audit}");
+    let words = stdout(&live.ctl(&["audit"]).await);
+    assert!(words.contains("ORDERED") && words.contains("promise one leader per connected component"), "{words}");
+
+    live.kill(1).await;
+    let path = live.cluster.data_directory(1).join("ledger");
+    let mut bytes = fs::read(&path).unwrap();
+    // Inside the first entry.
+    bytes[130] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    live.cluster.start(1).unwrap();
+    live.agreement_on(3, ALL).await;
+    let (audit, code) = live.json(&["audit"]).await;
+    assert_eq!((&audit["outcome"], code), (&"incomplete".into(), Some(1)));
+    assert!(audit["reasons"].to_string().contains("member 1: 1 records are damaged"), "{audit}");
+}
+
+#[tokio::test]
+async fn a_paused_leader_overlaps_with_its_successor_and_the_audit_says_so() {
+    let mut live = Live::start(&Plan { preempt: false, ..three() });
+    live.agreement_on(3, ALL).await;
+    live.cluster.pause(3).unwrap();
+    let second = live.agreement_on(2, &[1, 2]).await;
+    // Both claim it for as long as the pause lasts: longer than any handover.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    live.cluster.resume(3).unwrap();
+    // One of the two gives way, or goes on in a later epoch.
+    live.agreement_that(ALL, |leader, epoch| leader == 2 || epoch > second).await;
+    let (audit, code) = live.json(&["audit"]).await;
+    assert_eq!((&audit["outcome"], code), (&"overlap".into(), Some(7)), "{audit}");
+    let finding = &audit["findings"][0];
+    assert!(finding["what"].as_str().unwrap().contains("both led for"), "{audit}");
+    let members: Vec<u64> =
+        finding["entries"].as_array().unwrap().iter().filter_map(|e| e["member"].as_u64()).collect();
+    assert_eq!(members, [2, 3], "{audit}");
+}

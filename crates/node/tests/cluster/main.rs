@@ -1,0 +1,11 @@
+//! Clusters of real processes: elected, killed, paused, cut, starved of their disks.
+
+mod catalog;
+mod chaos;
+mod disk_faults;
+mod history;
+mod hooks;
+mod hostile;
+mod live;
+mod quorum;
+mod volumes;

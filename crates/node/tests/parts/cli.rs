@@ -1,0 +1,64 @@
+//! The real binary with bad input: a named error, the documented exit code, nothing started and nothing lost.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use testkit::{Scratch, node_binary};
+
+/// Two members, the first at this port; `change` edits the text.
+fn config(scratch: &Scratch, port: u16, change: impl Fn(String) -> String) -> PathBuf {
+    let text = format!(
+        "[cluster]\nname = \"t\"\nsafety = \"classic\"\n[[peers]]\nid = 1\naddress = \"127.0.0.1:{port}\"\n\
+         [[peers]]\nid = 2\naddress = \"127.0.0.1:2\"\n"
+    );
+    let path = scratch.path().join("cluster.toml");
+    fs::write(&path, change(text)).unwrap();
+    path
+}
+
+fn node(config: &Path, id: &str, data: &Path) -> Output {
+    let mut command = Command::new(node_binary());
+    command.arg("--config").arg(config).args(["--id", id, "--data-dir"]).arg(data);
+    command.env_remove("CONCLAVE_CONFIG").env_remove("CONCLAVE_ID").output().unwrap()
+}
+
+fn fails(output: &Output, code: i32, says: &str) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert!(text.contains(says), "{text:?} does not say {says:?}");
+}
+
+#[test]
+fn a_bad_config_starts_nothing() {
+    let scratch = Scratch::new("config").unwrap();
+    let data = scratch.path().join("data");
+    let config_file = config(&scratch, 1, |text| text.replace("name", "nam"));
+    fails(&node(&config_file, "1", &data), 2, "cluster.toml:2: unknown key \"nam\"");
+    let config_file = config(&scratch, 1, |text| text);
+    fails(&node(&config_file, "7", &data), 2, "no peer has the id 7");
+    assert!(!data.exists(), "nothing was started");
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let scratch = Scratch::new("port").unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let config_file = config(&scratch, port, |text| text);
+    fails(&node(&config_file, "1", &scratch.path().join("data")), 1, &format!("cannot listen on 127.0.0.1:{port}"));
+}
+
+#[test]
+fn a_damaged_state_file_is_named_and_kept() {
+    let scratch = Scratch::new("state").unwrap();
+    let config_file = config(&scratch, 1, |text| text);
+    let data = scratch.path().join("data");
+    fs::create_dir_all(&data).unwrap();
+    for damage in [&b""[..], b"cnclv-st", b"something else entirely"] {
+        fs::write(data.join("state"), damage).unwrap();
+        fails(&node(&config_file, "1", &data), 1, "is damaged");
+        assert_eq!(fs::read(data.join("state")).unwrap(), damage, "not overwritten");
+    }
+}

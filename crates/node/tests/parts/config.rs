@@ -1,0 +1,521 @@
+//! What a config file may say, and how each thing it may not say is refused: with its line and what to write instead.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use algorithms::catalog::{self, Row};
+use algorithms::{NodeId, Topology, Uid, View, Wins};
+use member::{OnClose, Safety};
+use node::config::{Config, EXAMPLE, Peer, PeerRole, Problems};
+
+/// A good config; line numbers in the tests count from its first line.
+const GOOD: &str = r#"[cluster]
+name = "test"
+topology = "mesh"
+safety = "classic"
+
+[timing]
+heartbeat = "50ms"
+suspect_after = "250ms"
+
+[[peers]]
+id = 1
+address = "127.0.0.1:7401"
+[[peers]]
+id = 2
+address = "127.0.0.1:7402"
+"#;
+
+fn parse(text: &str) -> Result<Config, Problems> {
+    Config::parse(text, Path::new("config/x.toml"))
+}
+
+fn good() -> Config {
+    parse(GOOD).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// The one problem of a text, printed.
+fn problem(text: &str) -> String {
+    let problems = parse(text).expect_err("a bad config was taken");
+    assert_eq!(problems.list.len(), 1, "one problem only:\n{problems}\nin\n{text}");
+    problems.to_string()
+}
+
+/// The first row on this topology.
+fn on(topology: Topology) -> &'static Row {
+    catalog::ROWS.iter().find(|row| row.topology == topology).unwrap()
+}
+
+/// `GOOD` with one piece of text replaced.
+fn changed(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    GOOD.replacen(from, to, 1)
+}
+
+#[test]
+fn a_minimal_config_gets_its_defaults_from_the_catalog() {
+    let config = good();
+    assert_eq!(config.name, "test");
+    assert_eq!(config.row.name, catalog::DEFAULT);
+    assert_eq!(config.topology, config.row.topology);
+    assert_eq!(config.settings.election.wins, config.row.wins);
+    assert_eq!(config.safety, Safety::Classic);
+    assert!(config.settings.preempt && !config.insecure && !config.chaos);
+    assert_eq!(
+        config.settings.election.coordinator_timeout,
+        config.settings.election.answer_timeout * config.row.coordinator_factor
+    );
+    assert_eq!(config.view().members(), [Uid::plain(1), Uid::plain(2)]);
+    assert_eq!(config.peer(NodeId(2)).unwrap().address, "127.0.0.1:7402");
+    assert_eq!(config.notices, []);
+}
+
+#[test]
+fn every_key_is_read() {
+    let text = r#"
+[cluster]
+name = "all"
+topology = "mesh"
+safety = "classic"
+wins = "lowest"
+preempt = false
+preempt_after = "2s"
+secret_file = "keys/secret"
+insecure = true
+chaos = true
+[timing]
+heartbeat = "20ms"
+suspect_after = "100ms"
+answer_timeout = "40ms"
+coordinator_timeout = "1m"
+start_grace = "0ms"
+lease = "1.5s"
+max_drift = 0.1
+on_close = "immediate"
+[[peers]]
+id = 65535
+address = "n1:7400"
+listen = "[::]:7400"
+http = "n1:8400"
+priority = 7
+role = "witness"
+[[peers]]
+id = 3
+address = "[::1]:7400"
+[hooks]
+on_change = "true"
+[locks]
+algorithm = "central"
+[priority]
+command = "echo 5"
+"#;
+    let config =
+        Config::parse(text, Path::new("/etc/conclave/all.toml")).unwrap_or_else(|problems| panic!("{problems}"));
+    let millis = Duration::from_millis;
+    let timing = &config.settings.timing;
+    assert_eq!(config.settings.election.wins, Wins::Lowest);
+    assert!(!config.settings.preempt && config.insecure && config.chaos);
+    assert_eq!(config.settings.preempt_after, millis(2_000));
+    assert_eq!(config.secret_file.as_deref(), Some(Path::new("/etc/conclave/keys/secret")));
+    assert_eq!((timing.heartbeat, timing.suspect_after), (millis(20), millis(100)));
+    assert_eq!(
+        (config.settings.election.answer_timeout, config.settings.election.coordinator_timeout),
+        (millis(40), millis(60_000))
+    );
+    assert_eq!((timing.start_grace, timing.lease, timing.max_drift), (millis(0), millis(1_500), 0.1));
+    assert_eq!(config.settings.on_close, OnClose::Immediate);
+    assert_eq!(config.settings.witnesses, [NodeId(65535)]);
+    let first = &config.peers[0];
+    assert_eq!((first.uid(), first.role, first.line), (Uid { priority: 7, id: NodeId(65535) }, PeerRole::Witness, 21));
+    assert_eq!(first.http.as_deref(), Some("n1:8400"));
+    assert_eq!(config.on_change.as_deref(), Some("true"));
+    assert_eq!(config.lock_algorithm.as_deref(), Some("central"));
+    assert_eq!(config.priority_command.as_deref(), Some("echo 5"));
+    let unbuilt: Vec<usize> = config.notices.iter().map(|notice| notice.line).collect();
+    assert_eq!(unbuilt, [34, 36, 25], "asked for and not built: said, not silently dropped");
+}
+
+#[test]
+fn the_order_of_the_list_is_the_order_of_the_ring() {
+    let ring = format!("topology = \"ring\"\nalgorithm = \"{}\"", on(Topology::Ring).name);
+    let text = changed("topology = \"mesh\"", &ring).replace("id = 1\n", "id = 9\n");
+    let view = parse(&text).unwrap_or_else(|problems| panic!("{problems}")).view();
+    assert_eq!((view.topology(), view.members()), (Topology::Ring, &[Uid::plain(9), Uid::plain(2)][..]));
+    let without_topology = changed("topology = \"mesh\"", &format!("algorithm = \"{}\"", on(Topology::Ring).name));
+    assert_eq!(parse(&without_topology).unwrap().topology, Topology::Ring, "the algorithm knows");
+}
+
+#[test]
+fn it_listens_where_the_contract_says() {
+    let listens = |peer: &str| {
+        let text = changed("address = \"127.0.0.1:7401\"", peer).replace("[timing]", "insecure = true\n[timing]");
+        let config = parse(&text).unwrap_or_else(|problems| panic!("{problems}"));
+        config.listen_address(NodeId(1)).unwrap()
+    };
+    // `insecure` lands in [cluster], which is the table before [timing].
+    assert_eq!(listens("address = \"127.0.0.1:7401\""), "127.0.0.1:7401");
+    assert_eq!(listens("address = \"[fe80::1]:7400\""), "[fe80::1]:7400");
+    assert_eq!(listens("address = \"n1:7400\""), "0.0.0.0:7400");
+    assert_eq!(listens("address = \"localhost:7400\""), "127.0.0.1:7400", "loopback stays loopback");
+    assert_eq!(listens("address = \"n1:7400\"\nlisten = \"10.0.0.1:9\""), "10.0.0.1:9");
+    assert_eq!(good().listen_address(NodeId(9)), None);
+}
+
+#[test]
+fn members_are_told_apart_by_their_facts() {
+    let digest = |text: &str| parse(text).unwrap().members_digest();
+    let same = changed("name = \"test\"", "name = \"other\"");
+    assert_eq!(digest(GOOD), digest(&same));
+    for other in [
+        changed("7402", "7403"),
+        changed("id = 2", "id = 3"),
+        changed("id = 2", "id = 2\npriority = 1"),
+        changed("id = 2", "id = 2\nrole = \"witness\""),
+        GOOD.replace("id = 1", "id = 0x9").replace("id = 2", "id = 1").replace("0x9", "2"),
+    ] {
+        assert_ne!(digest(GOOD), digest(&other), "{other}");
+    }
+    let facts = good().facts();
+    let names: Vec<&str> = facts.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["algorithm", "topology", "members", "safety", "wins", "lease", "max_drift", "on_close"]);
+    let lease = facts.iter().find(|(name, _)| name == "lease").unwrap();
+    assert_eq!(lease.1, "500ms");
+}
+
+/// What is changed in `GOOD`, into what, the line to be named, and words of the message and the remedy.
+type Case = (&'static str, &'static str, usize, &'static [&'static str]);
+
+#[test]
+fn each_mistake_is_named_with_its_line_and_its_remedy() {
+    let cases: &[Case] = &[
+        // Unknown names.
+        ("topology = ", "topolgy = ", 3, &["unknown key \"topolgy\" in [cluster]: did you mean \"topology\"?"]),
+        ("name = \"test\"", "name = \"test\"\nzzz = 1", 3, &["unknown key \"zzz\"", "the keys are name, topology"]),
+        ("name = \"test\"", "name = \"test\"\nlease = \"1s\"", 3, &["unknown key \"lease\"", "belongs in [timing]"]),
+        ("id = 2", "id = 2\nadress = \"x:1\"", 15, &["in [[peers]]", "did you mean \"address\"?"]),
+        ("[timing]", "[timings]", 6, &["unknown table [timings]", "did you mean [timing]?"]),
+        ("[timing]", "[tls]\n[timing]", 6, &["[tls] is not built yet", "secret_file"]),
+        ("[cluster]", "chaos = true\n[cluster]", 1, &["outside of any table", "move it below [cluster]"]),
+        // Wrong kinds of values.
+        ("name = \"test\"", "name = 5", 2, &["name in [cluster] is not a string", "write name = \"...\""]),
+        ("name = \"test\"", "name = \"\"", 2, &["is empty", "1 to 64"]),
+        ("name = \"test\"\n", "", 1, &["[cluster] has no name", "write name = \"demo\""]),
+        ("name = \"test\"", "name = \"t\"\npreempt = \"yes\"", 3, &["not true or false", "preempt = true"]),
+        ("topology = \"mesh\"", "topology = \"mash\"", 3, &["unknown topology", "did you mean \"mesh\"?"]),
+        ("topology = \"mesh\"", "topology = \"star\"", 3, &["write one of \"mesh\", \"ring\", \"graph\""]),
+        ("topology = \"mesh\"", "topology = \"mesh\"\nwins = \"largest\"", 4, &["unknown wins", "highest"]),
+        ("id = 2", "id = 2\nrole = \"voter\"", 15, &["unknown role", "\"member\", \"witness\", \"learner\""]),
+        ("id = 2", "id = 2\npriority = -1", 15, &["not an integer from 0 to 4294967295", "priority = 1"]),
+        ("\"50ms\"", "50", 7, &["heartbeat in [timing] is not a duration", "\"250ms\""]),
+        ("\"50ms\"", "\"50\"", 7, &["not a duration", "a number and a unit"]),
+        ("[timing]", "[timing]\nmax_drift = 0.7", 7, &["not a number from 0 to below 0.5", "max_drift = 0.01"]),
+        ("[timing]", "[timing]\nmax_drift = nan", 7, &["not a number", "max_drift = 0.01"]),
+        ("[timing]", "[timing]\non_close = \"now\"", 7, &["unknown on_close", "\"wait-lease\", \"immediate\""]),
+        // Times that cannot work together.
+        ("\"250ms\"", "\"99ms\"", 8, &["less than two heartbeats", "suspect_after = \"100ms\""]),
+        ("\"50ms\"", "\"0ms\"", 7, &["heartbeat = \"0\" cannot work", "1ms to 1h"]),
+        ("[timing]", "[timing]\nlease = \"2h\"", 7, &["lease = \"2h\" cannot work", "1ms to 1h"]),
+        (
+            "[timing]",
+            "[timing]\ncoordinator_timeout = \"80ms\"",
+            7,
+            &["T', 80ms", "not longer than answer_timeout (T, 100ms)", "coordinator_timeout = \"300ms\""],
+        ),
+        // Hooks.
+        ("[timing]", "[hooks]\non_change = \" \"\n[timing]", 7, &["on_change is empty", "`sh -c`"]),
+        // Leases, where quorum is said or implied.
+        ("\"classic\"", "\"quorum\"\npreempt_after = \"900ms\"", 5, &["less than two leases", "\"1s\" or more"]),
+        (
+            "\"classic\"\n\n[timing]",
+            "\"quorum\"\n\n[timing]\nlease = \"150ms\"",
+            7,
+            &["two answer_timeouts", "\"200ms\""],
+        ),
+        ("\"classic\"", "\"clasic\"", 4, &["unknown safety", "did you mean \"classic\"?"]),
+        // Members.
+        ("id = 2", "id = 1", 14, &["id 1 is already taken in line 11", "id = 2"]),
+        ("id = 2", "id = 0", 14, &["not an integer from 1 to 65535", "id = 1"]),
+        ("id = 2", "id = 65536", 14, &["not an integer from 1 to 65535"]),
+        ("id = 2\n", "", 13, &["a [[peers]] table has no id", "id = 1"]),
+        ("address = \"127.0.0.1:7402\"\n", "", 13, &["a [[peers]] table has no address", "host:7400"]),
+        ("7402", "7401", 15, &["already taken in line 12", "another host or port"]),
+        ("127.0.0.1:7402", "127.0.0.1", 15, &["is not a host and a port", "host:7400"]),
+        ("127.0.0.1:7402", "127.0.0.1:99999", 15, &["is not a host and a port"]),
+        ("127.0.0.1:7402", "::1:7402", 15, &["is not a host and a port", "[::1]:7400"]),
+        ("id = 2", "id = 2\nhttp = \"127.0.0.1:7401\"", 15, &["http", "already taken in line 12"]),
+        ("id = 2", "id = 2\nlisten = \"nowhere\"", 15, &["listen = \"nowhere\" is not a host and a port"]),
+        // Secrets.
+        ("127.0.0.1:7402", "n2:7402", 15, &["\"n2:7402\" is reachable", "secret_file = \"secret\"", "insecure = true"]),
+        ("id = 2", "id = 2\nlisten = \"0.0.0.0:1\"", 15, &["reachable from other machines", "secret_file"]),
+        ("name = \"test\"", "name = \"test\"\nsecret_file = \"\"", 3, &["secret_file is empty"]),
+        // Graphs.
+        ("[timing]", "[graph]\nlinks = [[1, 2]]\n[timing]", 7, &["the topology is a mesh", "remove [graph]"]),
+        // TOML itself.
+        ("name = \"test\"", "name = test", 2, &["write TOML"]),
+        ("name = \"test\"", "name = \"test\"\nname = \"twice\"", 3, &["duplicate key", "keep one"]),
+    ];
+    for (from, to, line, words) in cases {
+        let printed = problem(&changed(from, to));
+        assert!(printed.starts_with(&format!("config/x.toml:{line}: ")), "line {line} for {to:?}:\n{printed}");
+        for word in *words {
+            assert!(printed.contains(word), "{word:?} for {to:?}:\n{printed}");
+        }
+    }
+}
+
+#[test]
+fn a_peers_table_in_single_brackets_is_explained() {
+    let printed = problem(&GOOD.split("[[peers]]").next().map(|head| format!("{head}[peers]\nid = 1\n")).unwrap());
+    assert!(printed.contains("write [[peers]], with double brackets"), "{printed}");
+}
+
+#[test]
+fn an_empty_list_is_refused() {
+    let without = GOOD.split("[[peers]]").next().unwrap();
+    for text in [without.to_owned(), format!("peers = []\n{without}")] {
+        let printed = problem(&text);
+        assert!(printed.contains("lists no members") && printed.contains("[[peers]] table with id"), "{printed}");
+    }
+}
+
+#[test]
+fn an_address_that_nobody_can_dial_is_refused() {
+    let printed = problem(&changed("[timing]", "insecure = true\n[timing]").replace("127.0.0.1:7402", "0.0.0.0:7402"));
+    assert!(printed.starts_with("config/x.toml:16: nobody can dial") && printed.contains("listen"), "{printed}");
+}
+
+#[test]
+fn an_unknown_algorithm_is_answered_with_all_there_are() {
+    let mut typo = catalog::DEFAULT.to_owned();
+    typo.push('y');
+    for name in [typo.as_str(), "quicksort"] {
+        let printed = problem(&changed("topology = \"mesh\"", &format!("algorithm = \"{name}\"")));
+        assert!(printed.starts_with("config/x.toml:3: unknown algorithm"), "{printed}");
+        assert!(catalog::names().all(|name| printed.contains(name)), "{printed}");
+        assert_eq!(printed.contains(&format!("did you mean {:?}?", catalog::DEFAULT)), name == typo, "{printed}");
+    }
+}
+
+#[test]
+fn every_algorithm_is_refused_on_the_other_topology_with_those_that_fit() {
+    for row in catalog::ROWS {
+        let other = if row.topology == Topology::Ring { Topology::Mesh } else { Topology::Ring };
+        let both = format!("topology = \"{}\"\nalgorithm = \"{}\"", other.name(), row.name);
+        let printed = problem(&changed("topology = \"mesh\"", &both));
+        assert!(printed.starts_with("config/x.toml:4: "), "{printed}");
+        assert!(printed.contains(&format!("{} runs on a {}", row.name, row.topology.name())), "{printed}");
+        let fitting = catalog::ROWS.iter().filter(|fitting| fitting.topology == other);
+        assert!(fitting.clone().all(|fitting| printed.contains(&format!("{:?}", fitting.name))), "{printed}");
+        assert!(fitting.count() > 0);
+    }
+}
+
+#[test]
+fn an_algorithm_that_cannot_wait_is_refused_without_preemption() {
+    for row in catalog::ROWS {
+        let head = format!("topology = \"{}\"\nalgorithm = \"{}\"\npreempt = false", row.topology.name(), row.name);
+        let text = changed("topology = \"mesh\"", &head);
+        if row.can_wait {
+            assert!(!parse(&text).unwrap_or_else(|problems| panic!("{problems}")).settings.preempt);
+        } else {
+            let printed = problem(&text);
+            assert!(printed.starts_with("config/x.toml:5: preempt = false"), "{printed}");
+            assert!(printed.contains("write preempt = true"), "{printed}");
+        }
+    }
+}
+
+#[test]
+fn members_that_an_algorithm_cannot_run_with_are_refused_with_its_reason() {
+    let mut refusing = 0;
+    for row in catalog::ROWS {
+        let head = format!("topology = \"{}\"\nalgorithm = \"{}\"", row.topology.name(), row.name);
+        let text = changed("topology = \"mesh\"", &head).replace("id = 2\n", "id = 65535\npriority = 7\n");
+        let members = vec![Uid::plain(1), Uid { priority: 7, id: NodeId(65535) }];
+        let view = if row.topology == Topology::Ring { View::ring(members) } else { View::mesh(members) };
+        match (row.check)(&view, row.wins) {
+            Ok(()) => assert!(parse(&text).is_ok(), "{}", row.name),
+            Err(why) => {
+                refusing += 1;
+                let printed = problem(&text);
+                assert!(printed.starts_with("config/x.toml:4: ") && printed.contains(&why), "{printed}");
+            }
+        }
+    }
+    assert!(refusing > 0, "no row shows it");
+}
+
+#[test]
+fn a_coordinator_timeout_below_the_proven_multiple_is_noticed() {
+    let short = "[timing]\nanswer_timeout = \"100ms\"\ncoordinator_timeout = \"150ms\"";
+    let config = parse(&changed("[timing]", short)).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(config.notices.len(), 1);
+    assert!(config.notices[0].to_string().contains("300ms would be safe"), "{}", config.notices[0]);
+}
+
+#[test]
+fn too_many_peers_are_refused_at_the_first_too_many() {
+    let peers = |count: u32| {
+        let head = GOOD.split("[[peers]]").next().unwrap();
+        let list = (1..=count).map(|id| format!("[[peers]]\nid = {id}\naddress = \"127.0.0.1:{}\"\n", 10_000 + id));
+        list.fold(head.to_owned(), |text, peer| text + &peer)
+    };
+    assert_eq!(parse(&peers(256)).unwrap_or_else(|problems| panic!("{problems}")).peers.len(), 256);
+    let printed = problem(&peers(257));
+    assert!(printed.starts_with(&format!("config/x.toml:{}: 257 peers", 10 + 3 * 256)), "{printed}");
+    assert!(printed.contains("after the first 256"), "{printed}");
+}
+
+#[test]
+fn somebody_must_be_able_to_lead() {
+    let text =
+        GOOD.replace("id = 1\n", "id = 1\nrole = \"learner\"\n").replace("id = 2\n", "id = 2\nrole = \"witness\"\n");
+    let printed = problem(&text);
+    assert!(printed.starts_with("config/x.toml:10: no peer may lead"), "{printed}");
+}
+
+#[test]
+fn graph_links_name_known_members_and_connect_them() {
+    let graph =
+        |links: &str| changed("topology = \"mesh\"", "topology = \"graph\"") + "[graph]\nlinks = " + links + "\n";
+    // No algorithm of the catalog may run on graphs yet: then that is one problem more.
+    let fits = usize::from(catalog::row(catalog::DEFAULT).unwrap().topology != Topology::Graph);
+    let problems_of = |text: &str| parse(text).err().map_or(0, |problems| problems.list.len()) - fits;
+    assert_eq!(problems_of(&graph("[[1, 2]]")), 0);
+    for (links, word) in [
+        ("[[1, 2], [2, 7]]", "unknown id 7: write two of 1, 2"),
+        ("[[1, 2], [2, 2]]", "joins a member to itself"),
+        ("[]", "no path of links leads from 1 to 2"),
+        ("[[1, 2], [1]]", "not a pair of ids: write it like [1, 2]"),
+        ("5", "write links = [[1, 2], [2, 3]]"),
+    ] {
+        let problems = parse(&graph(links)).unwrap_err();
+        assert!(problems.to_string().contains(word), "{links}:\n{problems}");
+        assert!(problems.list.iter().any(|problem| problem.line == 17), "{problems}");
+    }
+    let without = changed("topology = \"mesh\"", "topology = \"graph\"");
+    assert!(parse(&without).unwrap_err().to_string().contains("a graph without links"));
+}
+
+#[test]
+fn all_problems_come_at_once_in_the_order_of_the_lines() {
+    let text = GOOD
+        .replace("name = ", "nme = ")
+        .replace("\"250ms\"", "\"1ms\"")
+        .replace("id = 2", "id = 1")
+        .replace("7402", "7401")
+        .replace("\"classic\"", "\"clasic\"");
+    let problems = parse(&text).unwrap_err();
+    let lines: Vec<usize> = problems.list.iter().map(|problem| problem.line).collect();
+    assert_eq!(lines, [1, 2, 4, 8, 14, 15], "{problems}");
+    assert_eq!(problems.to_string().lines().count(), 6);
+}
+
+#[test]
+fn an_id_outside_the_list_and_a_port_0_are_refused_at_the_start_only() {
+    let config = parse(&changed("7402", "0")).unwrap_or_else(|problems| panic!("{problems}"));
+    let port = config.start_as(NodeId(1)).unwrap_err().to_string();
+    assert!(port.starts_with("config/x.toml:13: peer 2 has port 0"), "{port}");
+    assert_eq!(good().start_as(NodeId(2)).unwrap().id, NodeId(2));
+    let unknown = good().start_as(NodeId(9)).unwrap_err().to_string();
+    assert!(unknown.contains("no peer has the id 9") && unknown.contains("1, 2"), "{unknown}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let printed = Config::load("no/such.toml").unwrap_err().to_string();
+    assert!(printed.starts_with("no/such.toml: cannot read the config"), "{printed}");
+    assert!(printed.contains("--config"), "{printed}");
+}
+
+#[test]
+fn garbage_is_refused_and_never_panics() {
+    for text in [
+        "",
+        "\u{0}",
+        "[",
+        "[[peers]",
+        "peers = 5",
+        "cluster = 1",
+        "[cluster]\nname = \"\u{e9}",
+        "]]]\n= = =\n",
+        "a.b.c = {",
+    ] {
+        assert!(parse(text).is_err(), "{text:?}");
+    }
+    for end in 0..GOOD.len() {
+        let _ = parse(&GOOD[..end]);
+    }
+    for byte in 0..GOOD.len() {
+        for with in ["[", "\"", "=", "\n", "{", "\u{e9}"] {
+            let _ = parse(&format!("{}{with}{}", &GOOD[..byte], &GOOD[byte + 1..]));
+        }
+    }
+}
+
+#[test]
+fn every_config_of_this_repository_loads() {
+    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../config");
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let config = Config::load(&path).unwrap_or_else(|problems| panic!("{problems}"));
+            assert_eq!(config.notices, [], "{}", path.display());
+            names.push(path.file_stem().unwrap().to_string_lossy().into_owned());
+        }
+    }
+    for name in ["example", "compose", "mesh-bully", "ring-chang-roberts"] {
+        assert!(names.iter().any(|found| found == name), "config/{name}.toml is missing from {names:?}");
+    }
+}
+
+/// Five members on one machine with this row's algorithm.
+fn local(row: &Row) -> String {
+    let (topology, name) = (row.topology.name(), row.name);
+    let order = match row.topology {
+        Topology::Ring => "in a ring: each sends to the next in this list, the last to the first",
+        Topology::Mesh => "all linked to each other",
+        Topology::Graph => "linked as [graph] says",
+    };
+    let mut text = format!(
+        "# Five members on this machine, {order}.\n\n[cluster]\nname = \"{topology}-{name}\"\n\
+         topology = \"{topology}\"\nalgorithm = \"{name}\"\nsafety = \"classic\"\n"
+    );
+    for id in 1..=5 {
+        text += "\n[[peers]]\n";
+        text += &[format!("id = {id}"), format!("address = \"127.0.0.1:740{id}\"\n")].join("\n");
+    }
+    if row.topology == Topology::Graph {
+        text += "\n[graph]\nlinks = [[1, 2], [2, 3], [3, 4], [4, 5], [5, 1], [1, 3]]\n";
+    }
+    text
+}
+
+#[test]
+fn every_algorithm_has_a_config_to_start_from() {
+    for row in catalog::ROWS {
+        let path = testkit::root().join(format!("config/{}-{}.toml", row.topology.name(), row.name));
+        testkit::golden::compare(&path, &local(row));
+        Config::load(&path).unwrap_or_else(|problems| panic!("{problems}"));
+    }
+}
+
+#[test]
+fn the_example_parses_and_so_do_its_comments() {
+    let example = Config::parse(EXAMPLE, Path::new("example.toml")).unwrap_or_else(|problems| panic!("{problems}"));
+    // What it shows as defaults are the defaults: uncommented, nothing changes but what is said not to be built.
+    let optional = ["listen", "http", "secret_file", "links", "command", "algorithm", "on_change"];
+    let uncommented: String = EXAMPLE
+        .lines()
+        .map(|line| match line.strip_prefix("# ").and_then(|rest| rest.split_once(" = ").map(|(key, _)| (key, rest))) {
+            Some((key, rest)) if !key.contains(' ') && !optional.contains(&key) => format!("{rest}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let full = Config::parse(&uncommented, Path::new("example.toml")).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(full.settings, example.settings);
+    assert_eq!(full.peers.iter().map(Peer::uid).collect::<Vec<_>>(), example.view().members());
+    assert_ne!(uncommented, EXAMPLE);
+}

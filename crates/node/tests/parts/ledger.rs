@@ -1,0 +1,229 @@
+//! The ledger survives what disks, crashes and rotation do to it, and shows what it lost.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use client::{LedgerEntry, LedgerKind, LedgerPage};
+use node::ledger::Ledger;
+use testkit::Scratch;
+
+const RECORD: usize = 128;
+
+/// A directory of its own for each test, removed at its end.
+struct Dir(Scratch);
+
+impl Dir {
+    fn new(test: &str) -> Self {
+        Dir(Scratch::new(test).unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.path().join("ledger")
+    }
+
+    /// A process that starts, writes these epochs down and ends.
+    fn run(&self, incarnation: u64, epochs: impl IntoIterator<Item = u64>) {
+        let mut ledger = open(self.path(), incarnation);
+        for epoch in epochs {
+            ledger.append(LedgerKind::Granted { epoch, holder: 3 });
+        }
+    }
+}
+
+/// Everything, page by page, as a client gets it.
+fn read(ledger: &mut Ledger<u32>) -> LedgerPage {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut all = LedgerPage::default();
+    loop {
+        ledger.ask(7, all.entries.last().map(|entry| entry.sequence));
+        let (client, page) = runtime.block_on(ledger.answered());
+        assert_eq!(client, 7);
+        all.entries.extend(page.entries);
+        all.troubles = page.troubles;
+        if !page.more {
+            return all;
+        }
+    }
+}
+
+/// The epochs granted; starts are left out.
+fn epochs(page: &LedgerPage) -> Vec<u64> {
+    let epoch = |entry: &LedgerEntry| match entry.kind {
+        LedgerKind::Granted { epoch, .. } => Some(epoch),
+        _ => None,
+    };
+    page.entries.iter().filter_map(epoch).collect()
+}
+
+fn sequences(page: &LedgerPage) -> Vec<u64> {
+    page.entries.iter().map(|entry| entry.sequence).collect()
+}
+
+/// The ledger of a process that has just started.
+fn open(dir: &Path, incarnation: u64) -> Ledger<u32> {
+    let mut ledger = Ledger::open(dir);
+    ledger.started(incarnation);
+    ledger
+}
+
+#[test]
+fn entries_survive_restarts_in_order_and_both_clocks_stamp_them() {
+    let dir = Dir::new("restart");
+    dir.run(1, 1..=3);
+    let mut ledger = open(dir.path(), 2);
+    ledger.append(LedgerKind::Granted { epoch: 4, holder: 3 });
+    let page = read(&mut ledger);
+    assert_eq!(epochs(&page), [1, 2, 3, 4], "what was appended before the question is in the answer");
+    assert_eq!(sequences(&page), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(page.troubles, [""; 0]);
+    let starts = page.entries.iter().filter_map(|entry| match entry.kind {
+        LedgerKind::Started { incarnation, last_alive_ms } => Some((incarnation, last_alive_ms)),
+        _ => None,
+    });
+    let starts: Vec<_> = starts.collect();
+    assert_eq!((starts[0], starts[1].0), ((1, None), 2));
+    let last_alive = starts[1].1.expect("the first process left a sign of life");
+    assert!(page.entries[0].wall_ms <= last_alive && last_alive <= page.entries[4].wall_ms);
+    for pair in page.entries.windows(2) {
+        assert_eq!(pair[0].boot_id, pair[1].boot_id);
+        assert!(pair[0].boot_ns <= pair[1].boot_ns);
+    }
+    assert_ne!(page.entries[0].boot_id, [0; 16], "the kernel names its boot");
+}
+
+#[test]
+fn a_tail_torn_at_any_byte_is_cut_off_and_leaves_a_gap() {
+    let dir = Dir::new("torn");
+    dir.run(1, 1..=3);
+    let whole = fs::read(dir.file()).unwrap();
+    assert_eq!(whole.len(), 5 * RECORD, "head, start and three grants");
+    for length in 0..whole.len() {
+        fs::write(dir.file(), &whole[..length]).unwrap();
+        let mut ledger = open(dir.path(), 2);
+        ledger.append(LedgerKind::Granted { epoch: 9, holder: 3 });
+        let page = read(&mut ledger);
+        // The head is no entry.
+        let kept = (length / RECORD).saturating_sub(1) as u64;
+        let torn = u64::from(length > RECORD && length % RECORD > 0);
+        let mut expected: Vec<u64> = (1..=kept).collect();
+        expected.extend([kept + torn + 1, kept + torn + 2]);
+        assert_eq!(sequences(&page), expected, "cut to {length} bytes");
+        assert_eq!(epochs(&page).last(), Some(&9));
+        assert_eq!(page.troubles, [""; 0], "a torn tail is a crash, no damage");
+    }
+}
+
+#[test]
+fn a_tail_of_zeros_is_cut_off() {
+    let dir = Dir::new("zeros");
+    dir.run(1, 1..=3);
+    let mut bytes = fs::read(dir.file()).unwrap();
+    bytes.resize(bytes.len() + 300, 0);
+    fs::write(dir.file(), &bytes).unwrap();
+    let page = read(&mut open(dir.path(), 2));
+    assert_eq!(sequences(&page), [1, 2, 3, 4, 8]);
+}
+
+#[test]
+fn a_flipped_bit_costs_its_record_and_no_other() {
+    let dir = Dir::new("flip");
+    dir.run(1, 1..=3);
+    let whole = fs::read(dir.file()).unwrap();
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(dir.file(), &bytes).unwrap();
+        let page = read(&mut open(dir.path(), 2));
+        let record = at / RECORD;
+        let expected: Vec<u64> = (1..=5).filter(|&sequence| sequence != record as u64).collect();
+        let found = sequences(&page);
+        // The last record may be a torn write: its number is not given again.
+        let expected = if record == 4 { vec![1, 2, 3, 5] } else { expected };
+        assert_eq!(found, expected, "byte {at}");
+        let reported = page.troubles.iter().any(|trouble| trouble.contains("damaged"));
+        assert_eq!(reported, record < 4, "byte {at}: {:?}", page.troubles);
+    }
+}
+
+#[test]
+fn it_stays_bounded_and_the_first_number_shows_what_was_dropped() {
+    let dir = Dir::new("rotate");
+    dir.run(1, 1..=20_000);
+    for name in ["ledger", "ledger.1"] {
+        assert!(fs::metadata(dir.path().join(name)).unwrap().len() <= 1 << 20, "{name}");
+    }
+    let page = read(&mut open(dir.path(), 2));
+    let found = sequences(&page);
+    assert!(found[0] > 1, "something was dropped");
+    assert_eq!(found.last(), Some(&20_002));
+    assert!(found.windows(2).all(|pair| pair[1] == pair[0] + 1), "what is kept has no gap");
+    assert!(found.len() > 8000, "more than a segment is kept");
+    assert_eq!(epochs(&page).last(), Some(&20_000));
+}
+
+#[test]
+fn a_crash_between_the_renames_of_a_rotation_loses_nothing() {
+    let dir = Dir::new("renames");
+    dir.run(1, 1..=3);
+    fs::rename(dir.file(), dir.path().join("ledger.1")).unwrap();
+    dir.run(2, [4]);
+    let page = read(&mut open(dir.path(), 3));
+    assert_eq!((epochs(&page), sequences(&page)), (vec![1, 2, 3, 4], (1..=7).collect()));
+}
+
+#[test]
+fn a_ledger_that_cannot_be_written_is_said_and_stops_nobody() {
+    let dir = Dir::new("impossible");
+    fs::create_dir(dir.file()).unwrap();
+    let mut ledger = open(dir.path(), 1);
+    ledger.append(LedgerKind::Granted { epoch: 1, holder: 3 });
+    let page = read(&mut ledger);
+    assert_eq!(page.entries, []);
+    assert!(page.troubles.iter().any(|trouble| trouble.contains("cannot be opened")), "{:?}", page.troubles);
+}
+
+#[test]
+fn entries_that_could_not_be_written_are_counted_and_leave_a_gap() {
+    let dir = Dir::new("lost");
+    dir.run(1, 1..=8180);
+    // The next segment cannot be made: its place is taken by something that cannot be removed.
+    let obstacle = dir.path().join("ledger.new");
+    fs::create_dir(&obstacle).unwrap();
+    fs::set_permissions(&obstacle, fs::Permissions::from_mode(0o700)).unwrap();
+    let mut ledger = open(dir.path(), 2);
+    read(&mut ledger);
+    for epoch in 0..20 {
+        ledger.append(LedgerKind::Granted { epoch: 9000 + epoch, holder: 3 });
+        read(&mut ledger);
+    }
+    let page = read(&mut ledger);
+    assert!(page.troubles.iter().any(|trouble| trouble.contains("could not be written")), "{:?}", page.troubles);
+    fs::remove_dir(&obstacle).unwrap();
+    ledger.append(LedgerKind::Granted { epoch: 9999, holder: 3 });
+    let page = read(&mut ledger);
+    assert_eq!(epochs(&page).last(), Some(&9999), "it goes on when it can");
+    let gaps = sequences(&page).windows(2).filter(|pair| pair[1] > pair[0] + 1).count();
+    assert_eq!(gaps, 1, "and the gap stays");
+    drop(ledger);
+    let page = read(&mut open(dir.path(), 3));
+    assert_eq!(epochs(&page).last(), Some(&9999));
+}
+
+#[test]
+fn a_newer_version_is_left_alone() {
+    let dir = Dir::new("newer");
+    dir.run(1, 1..=3);
+    let mut bytes = fs::read(dir.file()).unwrap();
+    bytes[8] = 9;
+    let crc = crc32fast::hash(&bytes[..RECORD - 4]).to_le_bytes();
+    bytes[RECORD - 4..RECORD].copy_from_slice(&crc);
+    fs::write(dir.file(), &bytes).unwrap();
+    let page = read(&mut open(dir.path(), 2));
+    assert!(page.troubles.iter().any(|trouble| trouble.contains("newer version")), "{:?}", page.troubles);
+    assert_eq!(fs::read(dir.file()).unwrap(), bytes);
+}

@@ -1,0 +1,8 @@
+//! Bare runs, fault runs, pictures, and the page of invariants.
+
+mod authorities;
+mod bare;
+mod faults;
+mod invariants_page;
+mod pictures;
+mod promises;

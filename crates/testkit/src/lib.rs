@@ -1,0 +1,49 @@
+//! What tests of real processes share: clusters, scratch directories, `ctl` and its output, a command under `ctl lead`,
+//! data directories, `strace`, and the judgement over everything that members claimed.
+//!
+//! Events are awaited, never slept for. The variables of the environment that tests read are in `docs/testing.md`.
+
+mod binaries;
+pub mod claims;
+mod cluster;
+mod commands;
+pub mod golden;
+pub mod lead;
+mod machine;
+pub mod strace;
+pub mod volume;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use binaries::{ctl_binary, node_binary};
+pub use cluster::Live;
+pub use commands::{ctl, done, refused, stderr, stdout};
+pub use ctl::cluster::{Cluster, Plan, Scratch, free_ports_elsewhere};
+
+/// Far more than anything here takes on a free machine; tests share two cores.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A number out of the environment, for tests that may run longer than they do by default.
+pub fn number(variable: &str, default: u64) -> u64 {
+    let Ok(text) = std::env::var(variable) else { return default };
+    text.parse().unwrap_or_else(|error| panic!("{variable} = {text:?}: {error}"))
+}
+
+/// Looks again and again: files and other processes have no event to wait for.
+pub async fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let looking = async {
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("not in time: {what}"))
+}

@@ -1,0 +1,8 @@
+//! Framed TCP over real sockets.
+
+mod chaos;
+mod common;
+mod flow;
+mod hostile;
+mod pairing;
+mod refusals;
