@@ -35,6 +35,7 @@ impl ClientError {
     pub fn is_refusal(&self) -> bool {
         match self {
             ClientError::Connect(ConnectError::Refused { code, .. }) => *code != RefuseCode::Busy,
+            ClientError::Connect(ConnectError::Version { .. }) => true,
             ClientError::Failed { code, .. } => *code == FailCode::Refused,
             _ => false,
         }

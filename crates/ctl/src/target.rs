@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use client::{Answer, ClientError, ClientSettings, ClusterFile, Electorate, Endpoint, Observer, Secret};
+use client::{Answer, ClientError, ClientSettings, ClusterFile, ConnectError, Electorate, Endpoint, Observer, Secret};
 
 use crate::args::Globals;
 use crate::failure::{Exit, Failure};
@@ -58,6 +58,10 @@ pub(crate) fn may_be(endpoint: &Endpoint, id: u32) -> bool {
 /// Nobody answered: says whether that is because nobody is there, or because nobody lets us in.
 pub(crate) fn nobody(failures: &[(&Endpoint, &ClientError)]) -> Failure {
     if let Some((endpoint, refusal)) = failures.iter().find(|(_, error)| error.is_refusal()) {
+        if let ClientError::Connect(ConnectError::Version { theirs, ours }) = refusal {
+            let what = format!("the member at {} speaks {theirs}, this ctl speaks {ours}", endpoint.address);
+            return Failure::new(Exit::Refused, what).hint("use the ctl of the same release");
+        }
         return Failure::new(Exit::Refused, format!("member {endpoint} refused this client"))
             .because(refusal.to_string())
             .hint("name the cluster's config with --config, or its secret with --secret-file");
