@@ -21,6 +21,8 @@ mod dialler;
 mod event;
 mod exchange;
 mod frame;
+#[cfg(test)]
+mod fuzz_tests;
 mod handshake;
 mod hello;
 mod link;
