@@ -104,6 +104,7 @@ fn a_proof_fits_one_direction_of_one_connection() {
     for refused in [
         here.check_acceptor(secret.as_ref(), &proof),
         elsewhere.check_dialler(secret.as_ref(), &proof),
+        Transcript { dialler: b"hellp", ..here }.check_dialler(secret.as_ref(), &proof),
         here.check_dialler(other.as_ref(), &proof),
         here.check_dialler(None, &proof),
         here.check_dialler(secret.as_ref(), &[]),

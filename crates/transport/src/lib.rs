@@ -9,7 +9,8 @@
 //!   limit, and nothing here panics on input.
 //! - No peer delays another: queues are bounded per connection, reads are bounded per turn, and dials run apart.
 //! - No second connection between two members is ever reported: the module `admit` has the argument.
-//! - No wire encoding outside [`codec`]: swapping it touches one file.
+//! - No encoding of values outside [`codec`]: swapping it touches one file. The clear part of a hello, which never
+//!   changes, is a layout of its own in the module `hello`.
 
 mod accept;
 mod admit;
