@@ -86,7 +86,10 @@ struct Honest {
     stream: Vec<u8>,
 }
 
-const KINDS: [(&str, fn(&Honest, &mut Dice) -> bool); 6] = [
+/// Mutates one kind of frame and reads it; whether it could be read.
+type Check = fn(&Honest, &mut Dice) -> bool;
+
+const KINDS: [(&str, Check); 6] = [
     ("hello", hello),
     ("answer", answer),
     ("reply", reply),

@@ -8,7 +8,7 @@ use common::{PATIENCE, connect, members};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
-use transport::{ClientSettings, ConnectError, Net, RefuseCode, connect_client};
+use transport::{ClientSettings, ConnectError, Event, Net, RefuseCode, connect_client};
 
 /// Recorded from a client of version 1.
 const FIRST_HELLO: &[u8] = b"conclave\x00\x01\x04demo\xd9\x54\x51\xdf\xeb\x21\xc9\xf6\x9a\xac\x69\x5d\xe0\x0f\xce\xf6\
@@ -57,6 +57,28 @@ async fn a_dialler_of_later_versions_gets_our_versions_and_nothing_else() {
         let hello = [&b"conclave\x00\x07\x00\x09"[..], body].concat();
         assert_eq!(answer(&mut net, &hello).await, OUR_VERSIONS);
     }
+}
+
+/// A later release that still speaks version 2: the answer begins with the chosen version, and the client is welcome.
+#[tokio::test]
+async fn a_dialler_of_a_range_that_holds_our_version_is_served_in_it() {
+    let [mut net] = members::<1>();
+    let mut stream = TcpStream::connect(net.local_addr()).await.unwrap();
+    let dialling = async {
+        let clear = b"conclave\x00\x02\x00\x09\x01\0\0\0\0\0\0\0\0";
+        stream.write_all(&frame(&[&clear[..], b"\x04test", &[5; 32]].concat())).await.unwrap();
+        let mut challenge = vec![0; stream.read_u32().await.unwrap() as usize];
+        stream.read_exact(&mut challenge).await.unwrap();
+        // Variant 1 is a challenge; the length of the acceptor's hello takes one byte.
+        assert_eq!((challenge[0], &challenge[2..4]), (1, &[0, 2][..]), "{}", challenge.escape_ascii());
+        stream.write_all(&frame(b"\x01\x00")).await.unwrap();
+        let mut welcome = [0; 6];
+        stream.read_exact(&mut welcome).await.unwrap();
+        assert_eq!(welcome, *b"\0\0\0\x02\x01\0");
+    };
+    let both = async { tokio::join!(dialling, net.event()) };
+    let ((), event) = timeout(PATIENCE, both).await.expect("welcome in time");
+    assert!(matches!(event, Event::ClientUp { .. }), "{event:?}");
 }
 
 #[tokio::test]
