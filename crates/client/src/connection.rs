@@ -53,6 +53,7 @@ impl ClientError {
         match self {
             ClientError::Connect(error) => match error.as_ref() {
                 ConnectError::Refused { code, .. } => *code != RefuseCode::Busy,
+                ConnectError::Version { .. } => true,
                 _ => false,
             },
             ClientError::Failed { code, .. } => *code == FailCode::Refused,

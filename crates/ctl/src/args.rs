@@ -26,7 +26,7 @@ use crate::output::{ColorChoice, Format};
 
 Exit codes: 0 ok, 1 failed or \"no\", 2 usage or bad config, 3 nobody reachable, 4 no leader or members
 disagree, 5 wait timed out, 6 leadership lost while a command ran, 7 invariant violated, 8 refused (no or wrong secret,
-chaos off)."
+another protocol version, chaos off)."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]

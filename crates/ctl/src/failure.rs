@@ -22,7 +22,7 @@ pub(crate) enum Exit {
     Lost = 6,
     /// An invariant is violated.
     Invariant = 7,
-    /// No or a wrong secret, or the cluster forbids it.
+    /// No or a wrong secret, another protocol version, or the cluster forbids it.
     Refused = 8,
 }
 

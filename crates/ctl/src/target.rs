@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use client::{
-    Answer, ClientError, ClientSettings, ClusterFile, Electorate, Endpoint, InstanceId, Observer, Safety, Secret,
+    Answer, ClientError, ClientSettings, ClusterFile, ConnectError, Electorate, Endpoint, InstanceId, Observer, Safety,
+    Secret,
 };
 
 use crate::args::Globals;
@@ -81,6 +82,12 @@ pub(crate) fn may_be(endpoint: &Endpoint, id: u32) -> bool {
 /// Nobody answered: says whether that is because nobody is there, or because nobody lets us in.
 pub(crate) fn nobody(failures: &[(&Endpoint, &ClientError)]) -> Failure {
     if let Some((endpoint, refusal)) = failures.iter().find(|(_, error)| error.is_refusal()) {
+        if let ClientError::Connect(error) = refusal
+            && let ConnectError::Version { theirs, ours } = error.as_ref()
+        {
+            let what = format!("the member at {} speaks {theirs}, this ctl speaks {ours}", endpoint.address);
+            return Failure::new(Exit::Refused, what).hint("use the ctl of the same release");
+        }
         return Failure::new(Exit::Refused, format!("member {endpoint} refused this client"))
             .because(refusal.to_string())
             .hint("name the cluster's config with --config, or its secret with --secret-file");

@@ -18,9 +18,8 @@ use crate::chaos::FaultMap;
 use crate::codec;
 use crate::dial::{Connected, DialError};
 use crate::exchange::{Channel, ExchangeError, nonce};
-use crate::handshake::{
-    AcceptorHello, Answer, Hello, HelloError, Identity, PeerId, Refusal, RefuseCode, Reply, Role, Transcript, Verdict,
-};
+use crate::handshake::{Answer, Identity, PeerId, Refusal, RefuseCode, Reply, Transcript, Verdict};
+use crate::hello::{AcceptorHello, Hello, HelloError, Role, SPOKEN};
 use crate::loglimit::{LogLimit, Topic};
 use crate::seen::Seen;
 
@@ -59,13 +58,14 @@ pub(crate) enum Arrival {
 pub(crate) struct Accepted {
     pub(crate) parts: (TcpStream, BytesMut),
     pub(crate) address: SocketAddr,
-    pub(crate) guest: Guest,
+    pub(crate) who: Authenticated,
     /// Takes the socket back with the reason if it is not admitted: telling the dialler takes time the loop has not.
     pub(crate) refuse: oneshot::Sender<(TcpStream, Refusal)>,
 }
 
+/// Who has authenticated.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Guest {
+pub(crate) enum Authenticated {
     Peer(Claim),
     Client,
 }
@@ -103,57 +103,66 @@ async fn serve(stream: TcpStream, address: SocketAddr, context: Arc<Context>, ar
     }
     let mut channel = Channel::new(stream);
     let mut claimed = None;
-    let greeted = timeout(context.handshake_deadline, greet(&mut channel, address, &context, &mut claimed)).await;
-    match greeted {
-        Ok(Ok(guest)) => {
+    let authenticated =
+        timeout(context.handshake_deadline, handshake(&mut channel, address, &context, &mut claimed)).await;
+    match authenticated {
+        Ok(Ok(who)) => {
             let (refuse, refused) = oneshot::channel();
-            let accepted = Accepted { parts: channel.into_parts(), address, guest, refuse };
+            let accepted = Accepted { parts: channel.into_parts(), address, who, refuse };
             if arrivals.send(Arrival::Accepted(accepted)).await.is_err() {
                 return;
             }
             if let Ok((stream, refusal)) = refused.await {
-                part(Channel::new(stream), address, claimed, &refusal, &context).await;
+                send_refusal(Channel::new(stream), address, claimed, &refusal, &context).await;
             }
         }
-        Ok(Err(GreetError::Refused(refusal))) => part(channel, address, claimed, &refusal, &context).await,
-        Ok(Err(GreetError::RefusedByDialler(refusal))) => {
+        Ok(Err(AcceptError::Refused(refusal))) => send_refusal(channel, address, claimed, &refusal, &context).await,
+        Ok(Err(AcceptError::NoCommonVersion(refusal))) => {
+            log_refusal(&context, address, claimed, &refusal);
+            let _ = timeout(LINGER, channel.send_last(&SPOKEN.to_bytes())).await;
+        }
+        Ok(Err(AcceptError::RefusedByDialler(refusal))) => {
             log_refusal(&context, address, claimed, &refusal);
             if let (RefuseCode::Stale { .. }, Some(peer)) = (refusal.code, claimed) {
                 let _ = arrivals.send(Arrival::Doubted(peer)).await;
             }
         }
-        Ok(Err(GreetError::Exchange(error))) => log_garbage(&context, address, &error.to_string()),
+        Ok(Err(AcceptError::Exchange(error))) => log_garbage(&context, address, &error.to_string()),
         Err(_) => log_garbage(&context, address, "handshake deadline passed"),
     }
 }
 
-/// Why a stranger did not become a guest.
+/// Why a connection was not authenticated.
 #[derive(Debug, Error)]
-enum GreetError {
+enum AcceptError {
     #[error(transparent)]
     Refused(Refusal),
+    /// The refusal is logged; the dialler could not read it and is told our versions.
+    #[error(transparent)]
+    NoCommonVersion(Refusal),
     #[error(transparent)]
     RefusedByDialler(Refusal),
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
 }
 
-async fn greet(
+/// The acceptor's side of a handshake.
+async fn handshake(
     channel: &mut Channel,
     address: SocketAddr,
     context: &Context,
     claimed: &mut Option<PeerId>,
-) -> Result<Guest, GreetError> {
+) -> Result<Authenticated, AcceptError> {
     let me = &context.identity;
     let hello_bytes = channel.receive_bytes().await?;
-    let hello = Hello::from_bytes(&hello_bytes)?;
+    let (version, hello) = Hello::from_bytes(&hello_bytes)?;
     if let Role::Peer(peer) = &hello.role {
         *claimed = Some(peer.id);
         // A cut keeps the hello from arriving; the handshake's deadline goes on.
         context.faults.uncut(peer.id).await;
     }
     me.check_hello(&hello, |id| context.known.contains(&id))
-        .map_err(|refusal| GreetError::Refused(with_address(refusal, address)))?;
+        .map_err(|refusal| AcceptError::Refused(with_address(refusal, address)))?;
     let acceptor = AcceptorHello {
         cluster: me.cluster.clone(),
         id: me.id,
@@ -161,22 +170,22 @@ async fn greet(
         facts: me.facts.clone(),
         nonce: nonce()?,
     };
-    let acceptor_bytes = codec::to_vec(&acceptor).map_err(ExchangeError::from)?;
+    let acceptor_bytes = acceptor.to_bytes(version).map_err(ExchangeError::from)?;
     let transcript = Transcript { dialler: &hello_bytes, acceptor: &acceptor_bytes };
     let proof = transcript.acceptor_proof(me.secret.as_ref());
     channel.send(&Answer::Challenge { hello: acceptor_bytes.clone(), proof }).await?;
     let proof = match channel.receive().await? {
-        Reply::Refused(refusal) => return Err(GreetError::RefusedByDialler(refusal)),
+        Reply::Refused(refusal) => return Err(AcceptError::RefusedByDialler(refusal)),
         Reply::Proof(proof) => proof,
     };
-    transcript.check_dialler(me.secret.as_ref(), &proof).map_err(GreetError::Refused)?;
+    transcript.check_dialler(me.secret.as_ref(), &proof).map_err(AcceptError::Refused)?;
     if let Some(peer) = *claimed {
         context.faults.uncut(peer).await;
     }
     Ok(match hello.role {
-        Role::Client => Guest::Client,
+        Role::Client => Authenticated::Client,
         Role::Peer(peer) => {
-            Guest::Peer(Claim { id: peer.id, incarnation: peer.incarnation, attempt: peer.attempt, address })
+            Authenticated::Peer(Claim { id: peer.id, incarnation: peer.incarnation, attempt: peer.attempt, address })
         }
     })
 }
@@ -189,10 +198,19 @@ fn with_address(mut refusal: Refusal, address: SocketAddr) -> Refusal {
     refusal
 }
 
-async fn part(channel: Channel, address: SocketAddr, claimed: Option<PeerId>, refusal: &Refusal, context: &Context) {
+async fn send_refusal(
+    channel: Channel,
+    address: SocketAddr,
+    claimed: Option<PeerId>,
+    refusal: &Refusal,
+    context: &Context,
+) {
     log_refusal(context, address, claimed, refusal);
-    // A refusal reads the same at every step, so it need not be known which answer the dialler waits for.
-    let _ = timeout(LINGER, channel.part(&Verdict::Refused(refusal.clone()))).await;
+    // A refusal reads the same at every step and in every version, so it need not be known which answer the dialler
+    // waits for.
+    if let Ok(frame) = codec::to_vec(&Verdict::Refused(refusal.clone())) {
+        let _ = timeout(LINGER, channel.send_last(&frame)).await;
+    }
 }
 
 fn log_refusal(context: &Context, address: SocketAddr, id: Option<PeerId>, refusal: &Refusal) {
@@ -209,12 +227,16 @@ fn log_garbage(context: &Context, address: SocketAddr, why: &str) {
     }
 }
 
-impl From<HelloError> for GreetError {
+impl From<HelloError> for AcceptError {
     fn from(error: HelloError) -> Self {
+        let refusal = |code| Refusal::new(code, error.to_string());
         match error {
-            HelloError::Refused(refusal) => Self::Refused(refusal),
-            HelloError::Codec(error) => Self::Exchange(error.into()),
-            HelloError::Magic => Self::Exchange(ExchangeError::Foreign),
+            HelloError::Foreign => Self::Exchange(error.into()),
+            HelloError::First => Self::Refused(refusal(RefuseCode::Version)),
+            HelloError::NoCommonVersion(_) | HelloError::NoVersions => {
+                Self::NoCommonVersion(refusal(RefuseCode::Version))
+            }
+            HelloError::Malformed(_) => Self::Refused(refusal(RefuseCode::Malformed)),
         }
     }
 }

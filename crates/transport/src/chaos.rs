@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::handshake::PeerId;
-use crate::ready::Bell;
+use crate::ready::ReadyWaker;
 
 /// What is wrong between this process and one peer. Both ends are told, each from its own side.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -84,7 +84,7 @@ impl FaultMap {
 
 /// What a faulty link does to its output. The bytes stay in the link's queue, so its bound holds for them too.
 #[derive(Debug)]
-pub(crate) struct Shape {
+pub(crate) struct FaultInjector {
     faults: Faults,
     /// Output that has to wait: until when, and how many bytes. In the order of the queue, whose end it is.
     late: VecDeque<(Instant, usize)>,
@@ -95,17 +95,17 @@ pub(crate) struct Shape {
     origin: Instant,
 }
 
-impl Shape {
+impl FaultInjector {
     fn new(faults: Faults) -> Self {
-        Shape { faults, late: VecDeque::new(), late_bytes: 0, alarm: None, origin: Instant::now() }
+        FaultInjector { faults, late: VecDeque::new(), late_bytes: 0, alarm: None, origin: Instant::now() }
     }
 
     /// Puts faults on a link, or takes them away. Output that is already late stays in order.
-    pub(crate) fn apply(shape: &mut Option<Box<Shape>>, faults: Faults) {
-        match shape {
-            _ if faults.is_none() => *shape = None,
-            Some(shape) => shape.faults = faults,
-            None => *shape = Some(Box::new(Shape::new(faults))),
+    pub(crate) fn apply(injector: &mut Option<Box<FaultInjector>>, faults: Faults) {
+        match injector {
+            _ if faults.is_none() => *injector = None,
+            Some(injector) => injector.faults = faults,
+            None => *injector = Some(Box::new(FaultInjector::new(faults))),
         }
     }
 
@@ -128,10 +128,10 @@ impl Shape {
         }
     }
 
-    /// How many bytes at the end of the output must not be written yet; the bell rings when it is fewer.
-    pub(crate) fn held_bytes(&mut self, output_bytes: usize, bell: &Arc<Bell>) -> usize {
+    /// How many bytes at the end of the output must not be written yet; the link is woken when it is fewer.
+    pub(crate) fn held_bytes(&mut self, output_bytes: usize, ready: &Arc<ReadyWaker>) -> usize {
         if self.faults.cut_out {
-            // The end of the cut rings.
+            // The end of the cut wakes the link.
             return output_bytes;
         }
         let now = Instant::now();
@@ -145,11 +145,11 @@ impl Shape {
             && self.alarm.is_none_or(|alarm| alarm <= now)
         {
             self.alarm = Some(due);
-            let bell = Arc::clone(bell);
+            let ready = Arc::clone(ready);
             tokio::spawn(async move {
                 tokio::time::sleep_until(due.into()).await;
-                // A link that is gone by now has nobody at this bell.
-                bell.ring();
+                // Waking a link that is gone by now does nothing.
+                ready.notify();
             });
         }
         self.late_bytes

@@ -11,14 +11,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::codec::{Decoder, Encoder};
 
-use crate::codec::CodecError;
 use crate::dial;
-use crate::exchange::{Channel, ExchangeError, nonce};
+use crate::dialler::{HandshakeError, Welcomed, challenge};
+use crate::exchange::ExchangeError;
 use crate::frame::{FrameCodec, FrameError};
-use crate::handshake::{
-    AcceptorHello, Answer, Facts, Hello, Incarnation, PeerId, Refusal, RefuseCode, Reply, Role, Transcript, Verdict,
-    check_cluster,
-};
+use crate::handshake::{Facts, Incarnation, PeerId, RefuseCode, check_cluster};
+use crate::hello::{AcceptorHello, Role, SPOKEN, Versions};
 use crate::secret::Secret;
 
 const READ_STEP_BYTES: usize = 8 << 10;
@@ -39,6 +37,9 @@ pub enum ConnectError {
     Unreachable(#[source] io::Error),
     #[error("refused: {text}")]
     Refused { code: RefuseCode, text: String },
+    /// Not authenticated, like every refusal before the member's proof.
+    #[error("the member speaks {theirs}, this program speaks {ours}: use the same release on both sides")]
+    Version { theirs: Versions, ours: Versions },
     #[error("the far side is no conclave node: {0}")]
     Protocol(String),
     #[error("no answer in time")]
@@ -152,42 +153,19 @@ impl ClientReceiver {
 
 async fn connect(address: &str, settings: &ClientSettings) -> Result<ClientConnection, ConnectError> {
     let stream = dial::connect(address, 0).await.map_err(ConnectError::Unreachable)?;
-    let mut channel = Channel::new(stream);
-    let hello = Hello { cluster: settings.cluster.clone(), nonce: nonce()?, role: Role::Client };
-    let hello_bytes = hello.to_bytes()?;
-    channel.send_bytes(&hello_bytes).await?;
-    let (acceptor_bytes, proof) = match channel.receive().await? {
-        Answer::Refused(refusal) => return Err(refusal.into()),
-        Answer::Challenge { hello, proof } => (hello, proof),
-    };
-    let member: AcceptorHello = crate::codec::decode(&acceptor_bytes)?;
-    let transcript = Transcript { dialler: &hello_bytes, acceptor: &acceptor_bytes };
-    let checked = check_cluster(&settings.cluster, &member.cluster)
-        .and_then(|()| transcript.check_acceptor(settings.secret.as_ref(), &proof));
-    if let Err(refusal) = checked {
-        // The member logs the same text; whether it hears it changes nothing here.
-        let _ = channel.send(&Reply::Refused(refusal.clone())).await;
-        return Err(refusal.into());
-    }
-    channel.send(&Reply::Proof(transcript.dialler_proof(settings.secret.as_ref()))).await?;
-    match channel.receive().await? {
-        Verdict::Refused(refusal) => Err(refusal.into()),
-        Verdict::Welcome { .. } => {
-            let (stream, input) = channel.into_parts();
-            Ok(ClientConnection { stream, input, member })
+    let check = |member: &AcceptorHello| check_cluster(&settings.cluster, &member.cluster);
+    let challenge = challenge(stream, &settings.cluster, Role::Client, settings.secret.as_ref(), check).await?;
+    let Welcomed { parts: (stream, input), acceptor: member, .. } = challenge.prove().await?;
+    Ok(ClientConnection { stream, input, member })
+}
+
+impl From<HandshakeError> for ConnectError {
+    fn from(error: HandshakeError) -> Self {
+        match error {
+            HandshakeError::Refused { refusal, .. } => Self::Refused { code: refusal.code, text: refusal.text },
+            HandshakeError::Version(theirs) => Self::Version { theirs, ours: SPOKEN },
+            HandshakeError::Exchange(error) => error.into(),
         }
-    }
-}
-
-impl From<Refusal> for ConnectError {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused { code: refusal.code, text: refusal.text }
-    }
-}
-
-impl From<CodecError> for ConnectError {
-    fn from(error: CodecError) -> Self {
-        Self::Protocol(error.to_string())
     }
 }
 

@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 /// Decoding is limited by the size of what is built, and a string's claimed length is reserved before it is read. So the
-/// limit follows the input: a few bytes cannot claim megabytes. A value is at most eight times its encoding, unless it
-/// is made of very wide integers.
+/// limit follows the input: a few bytes cannot claim megabytes. A list's claimed length reserves at most one mebibyte,
+/// until decoding ends; a list that was decoded holds as many elements as were read.
 const SMALL_MAX_BYTES: usize = crate::frame::HANDSHAKE_FRAME_MAX_BYTES;
 const MEDIUM_MAX_BYTES: usize = 64 << 10;
 const GROWTH: usize = 8;

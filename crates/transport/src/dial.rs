@@ -12,12 +12,10 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::accept::Context;
-use crate::codec::{self, CodecError};
-use crate::exchange::{Channel, ExchangeError, nonce};
-use crate::handshake::{
-    AcceptorHello, Answer, Hello, Identity, Incarnation, PeerId, PeerRole, Refusal, RefuseCode, Reply, Role,
-    Transcript, Verdict,
-};
+use crate::dialler::{HandshakeError, Welcomed, challenge};
+use crate::exchange::ExchangeError;
+use crate::handshake::{Identity, Incarnation, PeerId, Refusal, RefuseCode};
+use crate::hello::{PeerRole, Role};
 use crate::loglimit::Topic;
 
 /// What one attempt is to do.
@@ -91,7 +89,7 @@ impl Dial {
         if !stage.begin() {
             return Err(DialError::Cancelled);
         }
-        let result = self.connect_and_greet(context, stage).await;
+        let result = self.connect_and_authenticate(context, stage).await;
         match &result {
             Err(DialError::Refused(refusal)) => self.log_refusal(context, refusal),
             Err(DialError::Unreachable(why)) => debug!(peer = self.peer, address = %self.address, why, "dial failed"),
@@ -100,7 +98,7 @@ impl Dial {
         result
     }
 
-    async fn connect_and_greet(&self, context: &Context, stage: &Stage) -> Result<Connected, DialError> {
+    async fn connect_and_authenticate(&self, context: &Context, stage: &Stage) -> Result<Connected, DialError> {
         let unreachable = |why: &str| DialError::Unreachable(format!("{}: {why}", self.address));
         let connecting = async {
             context.faults.connect_delay(self.peer).await;
@@ -111,57 +109,45 @@ impl Dial {
             Ok(Err(error)) => return Err(unreachable(&error.to_string())),
             Err(_) => return Err(unreachable("connect timed out")),
         };
-        let greeting = async {
-            let result = self.greet(context, stage, stream).await;
+        let handshake = async {
+            let result = self.handshake(context, stage, stream).await;
             // Whatever it was, it would not have arrived.
             context.faults.uncut(self.peer).await;
             result
         };
-        match timeout(context.handshake_deadline, greeting).await {
+        match timeout(context.handshake_deadline, handshake).await {
             Ok(Err(DialError::Unreachable(why))) => Err(unreachable(&why)),
             Ok(result) => result,
             Err(_) => Err(unreachable("handshake timed out")),
         }
     }
 
-    async fn greet(&self, context: &Context, stage: &Stage, stream: TcpStream) -> Result<Connected, DialError> {
+    async fn handshake(&self, context: &Context, stage: &Stage, stream: TcpStream) -> Result<Connected, DialError> {
         let me = &context.identity;
         let address = stream.peer_addr().map_err(ExchangeError::from)?;
-        let mut channel = Channel::new(stream);
-        let hello_bytes = hello(&context.identity, self.peer, self.attempt, nonce()?).to_bytes()?;
-        channel.send_bytes(&hello_bytes).await?;
-        let (acceptor_bytes, proof) = match channel.receive().await? {
-            Answer::Refused(refusal) => return Err(DialError::Refused(refusal)),
-            Answer::Challenge { hello, proof } => (hello, proof),
+        let role = role(me, self.peer, self.attempt);
+        let check = |acceptor: &_| me.check_acceptor(acceptor, self.peer);
+        let challenge = match challenge(stream, &me.cluster, role, me.secret.as_ref(), check).await {
+            Err(error @ HandshakeError::Version(_)) => {
+                self.log_refusal(context, &Refusal::new(RefuseCode::Version, error.to_string()));
+                return Err(error.into());
+            }
+            challenge => challenge?,
         };
-        let acceptor: AcceptorHello = codec::decode(&acceptor_bytes)?;
-        let transcript = Transcript { dialler: &hello_bytes, acceptor: &acceptor_bytes };
-        let checked = me
-            .check_acceptor(&acceptor, self.peer)
-            .and_then(|()| transcript.check_acceptor(me.secret.as_ref(), &proof));
-        if let Err(refusal) = checked {
-            // So that the far side logs it too; whether it hears it changes nothing here.
-            let _ = channel.send(&Reply::Refused(refusal.clone())).await;
-            return Err(DialError::Refused(refusal));
-        }
-        if let Err(refusal) = context.seen.check(me.id, self.peer, acceptor.incarnation) {
+        if let Err(refusal) = context.seen.check(me.id, self.peer, challenge.acceptor.incarnation) {
             // It is the far side that is refused: here it counts as not reached.
-            let _ = channel.send(&Reply::Refused(refusal.clone())).await;
+            challenge.refuse(&refusal).await;
             self.log_refusal(context, &refusal);
             return Err(DialError::Unreachable(refusal.text));
         }
         if me.id > self.peer && !stage.commit() {
             return Err(DialError::Cancelled);
         }
-        channel.send(&Reply::Proof(transcript.dialler_proof(me.secret.as_ref()))).await?;
         // A committed dial keeps the far side's own dials out, so its last step gets less time than a stranger's.
-        let verdict = timeout(self.connect_timeout, channel.receive()).await;
-        match verdict.map_err(|_| DialError::Unreachable("no verdict in time".to_owned()))?? {
-            Verdict::Refused(refusal) => Err(DialError::Refused(refusal)),
-            Verdict::Welcome { floor } => {
-                Ok(Connected { parts: channel.into_parts(), address, incarnation: acceptor.incarnation, floor })
-            }
-        }
+        let welcomed = timeout(self.connect_timeout, challenge.prove()).await;
+        let Welcomed { parts, acceptor, floor } =
+            welcomed.map_err(|_| DialError::Unreachable("no verdict in time".to_owned()))??;
+        Ok(Connected { parts, address, incarnation: acceptor.incarnation, floor })
     }
 
     fn log_refusal(&self, context: &Context, refusal: &Refusal) {
@@ -174,9 +160,8 @@ impl Dial {
 }
 
 /// How this process introduces itself to a peer.
-pub(crate) fn hello(me: &Identity, to: PeerId, attempt: u64, nonce: [u8; 32]) -> Hello {
-    let role = Role::Peer(PeerRole { id: me.id, to, incarnation: me.incarnation, attempt, facts: me.facts.clone() });
-    Hello { cluster: me.cluster.clone(), nonce, role }
+pub(crate) fn role(me: &Identity, to: PeerId, attempt: u64) -> Role {
+    Role::Peer(PeerRole { id: me.id, to, incarnation: me.incarnation, attempt, facts: me.facts.clone() })
 }
 
 /// Resolves `host:port` and connects to the first address that answers.
@@ -209,9 +194,16 @@ impl From<ExchangeError> for DialError {
     }
 }
 
-impl From<CodecError> for DialError {
-    fn from(error: CodecError) -> Self {
-        Self::Unreachable(error.to_string())
+impl From<HandshakeError> for DialError {
+    fn from(error: HandshakeError) -> Self {
+        match error {
+            // It would end this process for good, so it needs the word of a peer and not of a process at its address.
+            HandshakeError::Refused { refusal, proved: false } if matches!(refusal.code, RefuseCode::Stale { .. }) => {
+                Self::Unreachable(format!("refused without a proof: {refusal}"))
+            }
+            HandshakeError::Refused { refusal, .. } => Self::Refused(refusal),
+            other => Self::Unreachable(other.to_string()),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use tokio_util::codec::{Decoder, Encoder};
 
 use crate::codec::{self, CodecError};
 use crate::frame::{FrameCodec, FrameError};
+use crate::hello::HelloError;
 
 /// Read per step; nothing beyond it is reserved before the far side has authenticated.
 const READ_STEP_BYTES: usize = 1 << 10;
@@ -30,8 +31,8 @@ pub(crate) enum ExchangeError {
     Io(#[from] io::Error),
     #[error("the connection was closed inside the handshake")]
     Closed,
-    #[error("not a conclave connection")]
-    Foreign,
+    #[error(transparent)]
+    Hello(#[from] HelloError),
     #[error("{0}")]
     Frame(FrameError),
     #[error(transparent)]
@@ -71,10 +72,10 @@ impl Channel {
         }
     }
 
-    /// Says a last word and waits until the far side has read it: closing a socket with unread input resets it, and a
+    /// Sends a last frame and waits until the far side has read it: closing a socket with unread input resets it, and a
     /// reset destroys what is still on its way. The caller's deadline bounds the wait.
-    pub(crate) async fn part<T: Serialize>(mut self, message: &T) {
-        if self.send(message).await.is_err() || self.stream.shutdown().await.is_err() {
+    pub(crate) async fn send_last(mut self, frame: &[u8]) {
+        if self.send_bytes(frame).await.is_err() || self.stream.shutdown().await.is_err() {
             return;
         }
         let mut sink = [0; READ_STEP_BYTES];

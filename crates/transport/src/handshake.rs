@@ -2,18 +2,20 @@
 //!
 //! Four frames: the dialler's [`Hello`], the acceptor's [`Answer::Challenge`], the dialler's [`Reply::Proof`], the
 //! acceptor's [`Verdict::Welcome`]. Each proof is an HMAC over a label for its direction and the bytes of both hellos,
-//! nonces included, so a proof fits one direction of one connection only. Either side may refuse instead of its next
-//! frame, and says why.
+//! nonces, offered versions and chosen version included, so a proof fits one direction of one connection only. Either
+//! side may refuse instead of its next frame, and says why.
 //!
-//! Magic and version stand in front of the encoded hello so that every later version can still be told apart; the
-//! encoding of a refusal must never change for the same reason.
+//! An acceptor without a version in common answers with its [`Versions`](crate::hello::Versions) and nothing else. The
+//! encoding of [`Answer`] is that of version 1 and must never change: version 1 reads a refusal in it, and a later
+//! dialler has to find the chosen version at the beginning of the acceptor's hello.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
-use crate::codec::{self, CodecError};
+use crate::hello::{AcceptorHello, Hello, KeyId, NO_KEY, Role};
 use crate::secret::Secret;
 
 /// The id of a member.
@@ -21,13 +23,11 @@ pub type PeerId = u32;
 /// Named values that must be equal between peers.
 pub type Facts = Vec<(String, String)>;
 
-const MAGIC: [u8; 8] = *b"conclave";
-const VERSION: u16 = 1;
-const PREAMBLE_BYTES: usize = MAGIC.len() + 2;
 /// A refusal quotes values of both sides, and must still fit into a handshake frame.
 const REFUSAL_TEXT_MAX_BYTES: usize = 2 << 10;
-const DIALLER_LABEL: &[u8] = b"conclave 1 dialler";
-const ACCEPTOR_LABEL: &[u8] = b"conclave 1 acceptor";
+const WRONG_SECRET: &str = "wrong secret";
+const DIALLER_LABEL: &[u8] = b"conclave dialler";
+const ACCEPTOR_LABEL: &[u8] = b"conclave acceptor";
 
 /// One incarnation of a member, that is one start of its process: a counter its storage increments at every start, and a random number for when storage is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ impl fmt::Display for Incarnation {
 pub enum RefuseCode {
     /// Another cluster name.
     Cluster,
-    /// Another protocol version.
+    /// Another protocol version. Travels between version 1 and later ones only.
     Version,
     /// A fact differs: algorithm, topology, member list, ...
     Facts,
@@ -66,6 +66,8 @@ pub enum RefuseCode {
     /// A later incarnation of that peer was connected before, or another one with the same counter: its volume was rolled back
     /// or copied. `seen` is the counter of that incarnation.
     Stale { seen: u64 },
+    /// The hello could not be read.
+    Malformed,
 }
 
 /// A refusal as it travels and as it is logged.
@@ -73,17 +75,31 @@ pub enum RefuseCode {
 #[error("{text}")]
 pub(crate) struct Refusal {
     pub(crate) code: RefuseCode,
+    #[serde(deserialize_with = "text_from_wire")]
     pub(crate) text: String,
 }
 
 impl Refusal {
     pub(crate) fn new(code: RefuseCode, text: impl Into<String>) -> Self {
         let mut text = text.into();
-        let whole = |end: &usize| text.is_char_boundary(*end);
-        let end = (0..=text.len().min(REFUSAL_TEXT_MAX_BYTES)).rev().find(whole);
-        text.truncate(end.unwrap_or(0));
+        truncate(&mut text);
         Self { code, text }
     }
+}
+
+fn truncate(text: &mut String) {
+    let whole = |end: &usize| text.is_char_boundary(*end);
+    let end = (0..=text.len().min(REFUSAL_TEXT_MAX_BYTES)).rev().find(whole);
+    text.truncate(end.unwrap_or(0));
+}
+
+/// The text ends in logs and on terminals, and its sender may be anything that listens on the port: its length is
+/// bounded, and control characters, which could rewrite a terminal, are replaced.
+fn text_from_wire<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let mut text: String = text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    truncate(&mut text);
+    Ok(text)
 }
 
 /// What one side knows about itself.
@@ -94,41 +110,6 @@ pub(crate) struct Identity {
     pub(crate) incarnation: Incarnation,
     pub(crate) facts: Facts,
     pub(crate) secret: Option<Secret>,
-}
-
-/// The dialler's first frame.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Hello {
-    pub(crate) cluster: String,
-    pub(crate) nonce: [u8; 32],
-    pub(crate) role: Role,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) enum Role {
-    Peer(PeerRole),
-    Client,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct PeerRole {
-    pub(crate) id: PeerId,
-    /// The id the dialler believes it dials.
-    pub(crate) to: PeerId,
-    pub(crate) incarnation: Incarnation,
-    /// Counts this process's dials of this peer; see [`mod@crate::admit`].
-    pub(crate) attempt: u64,
-    pub(crate) facts: Facts,
-}
-
-/// The acceptor's half of the transcript.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct AcceptorHello {
-    pub(crate) cluster: String,
-    pub(crate) id: PeerId,
-    pub(crate) incarnation: Incarnation,
-    pub(crate) facts: Facts,
-    pub(crate) nonce: [u8; 32],
 }
 
 /// The acceptor's answer to a hello. The acceptor's hello stays encoded: proofs cover bytes, not values.
@@ -155,46 +136,11 @@ pub(crate) enum Verdict {
     },
 }
 
-/// Why a hello was not understood.
-#[derive(Debug, Error)]
-pub(crate) enum HelloError {
-    /// Not this protocol at all; nothing is answered.
-    #[error("not a conclave connection")]
-    Magic,
-    #[error(transparent)]
-    Refused(Refusal),
-    #[error(transparent)]
-    Codec(#[from] CodecError),
-}
-
-impl Hello {
-    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, CodecError> {
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&VERSION.to_be_bytes());
-        bytes.extend_from_slice(&codec::to_vec(self)?);
-        Ok(bytes)
-    }
-
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, HelloError> {
-        let Some((preamble, body)) = bytes.split_first_chunk::<PREAMBLE_BYTES>() else {
-            return Err(HelloError::Magic);
-        };
-        if preamble[..MAGIC.len()] != MAGIC {
-            return Err(HelloError::Magic);
-        }
-        let version = u16::from_be_bytes([preamble[MAGIC.len()], preamble[MAGIC.len() + 1]]);
-        if version != VERSION {
-            let text = format!("protocol version: this node speaks {VERSION}, the dialler speaks {version}");
-            return Err(HelloError::Refused(Refusal::new(RefuseCode::Version, text)));
-        }
-        Ok(codec::decode(body)?)
-    }
-}
-
 impl Identity {
     /// What an acceptor checks before it answers a hello.
     pub(crate) fn check_hello(&self, hello: &Hello, known: impl Fn(PeerId) -> bool) -> Result<(), Refusal> {
-        self.check_cluster(&hello.cluster)?;
+        check_key_id(key_id(self.secret.as_ref()), hello.key_id)?;
+        check_cluster(&self.cluster, &hello.cluster)?;
         let Role::Peer(peer) = &hello.role else { return Ok(()) };
         let own_dial = peer.id == self.id && peer.incarnation == self.incarnation;
         if peer.id == self.id && !own_dial {
@@ -217,7 +163,7 @@ impl Identity {
 
     /// What a dialling peer checks before it answers a challenge.
     pub(crate) fn check_acceptor(&self, acceptor: &AcceptorHello, expected: PeerId) -> Result<(), Refusal> {
-        self.check_cluster(&acceptor.cluster)?;
+        check_cluster(&self.cluster, &acceptor.cluster)?;
         if acceptor.id != expected {
             let text = format!("n{} dialled n{expected}, but n{} answered", self.id, acceptor.id);
             return Err(Refusal::new(RefuseCode::WrongNode, text));
@@ -225,19 +171,15 @@ impl Identity {
         self.check_facts(acceptor.id, &acceptor.facts)
     }
 
-    fn check_cluster(&self, theirs: &str) -> Result<(), Refusal> {
-        check_cluster(&self.cluster, theirs)
-    }
-
     fn check_facts(&self, peer: PeerId, theirs: &Facts) -> Result<(), Refusal> {
-        let value = |facts: &Facts, name: &str| facts.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
-        let show = |value: Option<String>| value.map_or("nothing".to_owned(), |value| format!("{value:?}"));
-        let extra = theirs.iter().filter(|(name, _)| value(&self.facts, name).is_none());
+        let (our_values, their_values) = (by_name(&self.facts), by_name(theirs));
+        let show = |value: Option<&&str>| value.map_or("nothing".to_owned(), |value| format!("{value:?}"));
+        let extra = theirs.iter().filter(|(name, _)| !our_values.contains_key(name.as_str()));
         let differences: Vec<String> = self
             .facts
             .iter()
             .chain(extra)
-            .map(|(name, _)| (name, value(&self.facts, name), value(theirs, name)))
+            .map(|(name, _)| (name, our_values.get(name.as_str()), their_values.get(name.as_str())))
             .filter(|(_, ours, theirs)| ours != theirs)
             .map(|(name, ours, theirs)| {
                 let name = name.escape_debug();
@@ -249,6 +191,25 @@ impl Identity {
         }
         Err(Refusal::new(RefuseCode::Facts, differences.join("; ")))
     }
+}
+
+fn by_name(facts: &Facts) -> BTreeMap<&str, &str> {
+    facts.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+pub(crate) fn key_id(secret: Option<&Secret>) -> KeyId {
+    secret.map_or(NO_KEY, Secret::key_id)
+}
+
+/// Another key id means another secret, whatever the proofs would say. An equal one proves nothing: it stands in clear.
+fn check_key_id(ours: KeyId, theirs: KeyId) -> Result<(), Refusal> {
+    let text = match (ours, theirs) {
+        _ if ours == theirs => return Ok(()),
+        (NO_KEY, _) => "this cluster uses no secret, but the other side was given one",
+        (_, NO_KEY) => "this cluster requires a secret; pass its secret file",
+        _ => WRONG_SECRET,
+    };
+    Err(Refusal::new(RefuseCode::Secret, text))
 }
 
 pub(crate) fn check_cluster(ours: &str, theirs: &str) -> Result<(), Refusal> {
@@ -281,11 +242,6 @@ impl Transcript<'_> {
     }
 
     pub(crate) fn check_acceptor(&self, secret: Option<&Secret>, proof: &[u8]) -> Result<(), Refusal> {
-        // A dialler without a secret still answers, with an empty proof: the acceptor then tells it what is missing,
-        // and both sides log the same text.
-        if secret.is_none() {
-            return Ok(());
-        }
         self.check(secret, ACCEPTOR_LABEL, proof)
     }
 
@@ -294,15 +250,11 @@ impl Transcript<'_> {
     }
 
     fn check(&self, secret: Option<&Secret>, label: &[u8], proof: &[u8]) -> Result<(), Refusal> {
-        let text = match (secret, proof.is_empty()) {
-            (None, true) => return Ok(()),
-            (Some(secret), false) if secret.verifies(&[label, self.dialler, self.acceptor], proof) => return Ok(()),
-            (Some(_), false) => "wrong secret",
-            (Some(_), true) if label == DIALLER_LABEL => "this cluster requires a secret; pass its secret file",
-            (Some(_), true) => "the node that answered has no secret, but this side was given one",
-            (None, false) => "this cluster uses no secret, but the other side was given one",
+        let proved = match secret {
+            None => proof.is_empty(),
+            Some(secret) => secret.verifies(&[label, self.dialler, self.acceptor], proof),
         };
-        Err(Refusal::new(RefuseCode::Secret, text))
+        if proved { Ok(()) } else { Err(Refusal::new(RefuseCode::Secret, WRONG_SECRET)) }
     }
 }
 

@@ -9,7 +9,8 @@
 //!   limit, and nothing here panics on input.
 //! - No peer delays another: queues are bounded per connection, reads are bounded per turn, and dials run apart.
 //! - No second connection between two members is ever reported: the module `admit` has the argument.
-//! - No wire encoding outside [`codec`]: swapping it touches one file.
+//! - No encoding of values outside [`codec`]: swapping it touches one file. The clear part of a hello, which never
+//!   changes, is a layout of its own in the module `hello`.
 
 mod accept;
 mod admit;
@@ -17,10 +18,14 @@ mod chaos;
 mod client;
 pub mod codec;
 mod dial;
+mod dialler;
 mod event;
 mod exchange;
 mod frame;
+#[cfg(test)]
+mod fuzz_tests;
 mod handshake;
+mod hello;
 mod link;
 mod loglimit;
 mod net;
@@ -38,6 +43,7 @@ pub use codec::CodecError;
 pub use event::{ClientId, DownReason, Event};
 pub use frame::{FRAME_MAX_BYTES, FrameCodec, FrameError, HANDSHAKE_FRAME_MAX_BYTES};
 pub use handshake::{Facts, Incarnation, PeerId, RefuseCode};
+pub use hello::Versions;
 pub use net::{Counters, Net};
 pub use secret::{Secret, SecretError};
 pub use settings::Settings;

@@ -11,11 +11,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_util::codec::{Decoder, Encoder};
 
-use crate::chaos::{Faults, Shape};
+use crate::chaos::{FaultInjector, Faults};
 use crate::event::DownReason;
 use crate::frame::{FrameCodec, FrameError, PREFIX_BYTES};
 use crate::handshake::{Incarnation, PeerId};
-use crate::ready::Bell;
+use crate::ready::ReadyWaker;
 
 /// An output buffer that grew beyond this is given back once it is empty.
 const KEEP_BYTES: usize = 4 << 10;
@@ -34,8 +34,8 @@ pub(crate) struct Link {
     /// Writing failed: what can still be read is read, then the link ends.
     broken: Option<DownReason>,
     /// Faults on purpose; almost always none.
-    shape: Option<Box<Shape>>,
-    bell: Arc<Bell>,
+    fault_injector: Option<Box<FaultInjector>>,
+    ready: Arc<ReadyWaker>,
     waker: Waker,
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Owner {
 /// How a turn of reading ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Turn {
-    /// Nothing more to read now; the bell rings when there is.
+    /// Nothing more to read now; the link is woken when there is.
     Idle,
     /// There may be more, but others are served first.
     More,
@@ -61,29 +61,29 @@ impl Link {
         owner: Owner,
         address: SocketAddr,
         (stream, input): (TcpStream, BytesMut),
-        bell: Arc<Bell>,
+        ready: Arc<ReadyWaker>,
     ) -> Self {
-        let waker = Waker::from(Arc::clone(&bell));
+        let waker = Waker::from(Arc::clone(&ready));
         let output = BytesMut::new();
-        let (dirty, counted_bytes, broken, shape) = (false, 0, None, None);
-        Self { owner, address, dirty, counted_bytes, stream, input, output, broken, shape, bell, waker }
+        let (dirty, counted_bytes, broken, fault_injector) = (false, 0, None, None);
+        Self { owner, address, dirty, counted_bytes, stream, input, output, broken, fault_injector, ready, waker }
     }
 
     pub(crate) fn set_faults(&mut self, faults: Faults) {
-        Shape::apply(&mut self.shape, faults);
+        FaultInjector::apply(&mut self.fault_injector, faults);
     }
 
     /// Asks for a turn.
-    pub(crate) fn ring(&self) {
-        self.bell.ring();
+    pub(crate) fn wake(&self) {
+        self.ready.notify();
     }
 
     /// Reads at most `reads` times into `scratch` and hands out every complete frame.
     ///
     /// The scratch buffer is shared by all links: an idle link holds no memory, and a length prefix reserves none.
     pub(crate) fn read(&mut self, scratch: &mut [u8], reads: usize, mut take: impl FnMut(Bytes)) -> Turn {
-        self.bell.answer();
-        if self.shape.as_ref().is_some_and(|shape| shape.cuts_input()) {
+        self.ready.rearm();
+        if self.fault_injector.as_ref().is_some_and(|injector| injector.cuts_input()) {
             // Not even the end of the connection arrives.
             return Turn::Idle;
         }
@@ -110,8 +110,8 @@ impl Link {
     pub(crate) fn push(&mut self, payload: &[u8]) -> Result<(), FrameError> {
         if self.broken.is_none() {
             FrameCodec::authenticated().encode(payload, &mut self.output)?;
-            if let Some(shape) = &mut self.shape {
-                shape.pushed(PREFIX_BYTES + payload.len());
+            if let Some(injector) = &mut self.fault_injector {
+                injector.pushed(PREFIX_BYTES + payload.len());
             }
         }
         Ok(())
@@ -122,11 +122,12 @@ impl Link {
         self.output.len() + PREFIX_BYTES + payload_bytes > max_bytes
     }
 
-    /// Writes what the socket takes; the bell rings when it takes more.
+    /// Writes what the socket takes; the link is woken when it takes more.
     pub(crate) fn write(&mut self) {
         self.dirty = false;
         let written_bytes = self.output.len();
-        let held_bytes = self.shape.as_mut().map_or(0, |shape| shape.held_bytes(written_bytes, &self.bell));
+        let held_bytes =
+            self.fault_injector.as_mut().map_or(0, |injector| injector.held_bytes(written_bytes, &self.ready));
         while self.output.len() > held_bytes {
             let open = &self.output[..self.output.len() - held_bytes];
             let polled = Pin::new(&mut self.stream).poll_write(&mut Context::from_waker(&self.waker), open);
@@ -150,7 +151,7 @@ impl Link {
     fn give_up(&mut self, why: DownReason) {
         self.broken = Some(why);
         self.output = BytesMut::new();
-        self.ring();
+        self.wake();
     }
 
     fn cut(&mut self, take: &mut impl FnMut(Bytes)) -> Result<(), DownReason> {
@@ -176,5 +177,21 @@ fn reason(error: &io::Error) -> DownReason {
             DownReason::Remote
         }
         _ => DownReason::Error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_end_made_by_the_far_side_counts_as_one() {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, HostUnreachable, TimedOut};
+        for kind in [ConnectionReset, ConnectionAborted, BrokenPipe] {
+            assert_eq!(reason(&kind.into()), DownReason::Remote);
+        }
+        for kind in [TimedOut, HostUnreachable] {
+            assert_eq!(reason(&kind.into()), DownReason::Error);
+        }
     }
 }

@@ -23,6 +23,7 @@ use crate::dial;
 use crate::event::{ClientId, Event, EventQueue};
 use crate::frame::HANDSHAKE_FRAME_MAX_BYTES;
 use crate::handshake::{Identity, Incarnation, PeerId};
+use crate::hello::{Hello, NO_KEY};
 use crate::link::{Link, Owner};
 use crate::loglimit::LogLimit;
 use crate::peer::{Backoff, Peer};
@@ -282,18 +283,23 @@ fn context(settings: &Settings) -> Context {
     }
 }
 
-/// An identity that does not fit into a handshake frame could never connect; better said at the start.
+/// An identity that no peer would take could never connect; better said at the start.
 fn check_size(identity: &Identity) -> io::Result<()> {
-    let hello = dial::hello(identity, PeerId::MAX, u64::MAX, [0; 32]).to_bytes().map_err(io::Error::other)?;
+    let invalid = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    let role = dial::role(identity, PeerId::MAX, u64::MAX);
+    let hello = Hello { key_id: NO_KEY, cluster: identity.cluster.clone(), nonce: [0; 32], role };
+    let bytes = hello.to_bytes().map_err(io::Error::other)?;
     // The acceptor's frame adds its proof and a few lengths.
-    if hello.len() + 64 > HANDSHAKE_FRAME_MAX_BYTES {
-        let why = format!(
-            "cluster name and facts take {} bytes; a handshake carries {HANDSHAKE_FRAME_MAX_BYTES}",
-            hello.len()
-        );
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    if bytes.len() + 64 > HANDSHAKE_FRAME_MAX_BYTES {
+        let bytes = bytes.len();
+        return invalid(format!(
+            "cluster name and facts take {bytes} bytes; a handshake carries {HANDSHAKE_FRAME_MAX_BYTES}"
+        ));
     }
-    Ok(())
+    match Hello::from_bytes(&bytes) {
+        Ok(_) => Ok(()),
+        Err(error) => invalid(error.to_string()),
+    }
 }
 
 impl Drop for Net {

@@ -8,10 +8,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::*;
+use crate::codec;
 use crate::event::DownReason;
 use crate::exchange::Channel;
 use crate::frame::FRAME_MAX_BYTES;
-use crate::handshake::{AcceptorHello, Answer, Hello, RefuseCode, Reply, Role, Verdict};
+use crate::handshake::{Answer, Refusal, RefuseCode, Reply, Verdict};
+use crate::hello::{AcceptorHello, Role};
 
 fn net() -> Net {
     let listener = StdListener::bind("127.0.0.1:0").unwrap();
@@ -27,7 +29,7 @@ async fn raw_client(net: &mut Net) -> TcpStream {
     let address = net.local_addr();
     let client = async {
         let mut channel = Channel::new(TcpStream::connect(address).await.unwrap());
-        let hello = Hello { cluster: "test".to_owned(), nonce: [1; 32], role: Role::Client };
+        let hello = Hello { key_id: NO_KEY, cluster: "test".to_owned(), nonce: [1; 32], role: Role::Client };
         channel.send_bytes(&hello.to_bytes().unwrap()).await.unwrap();
         assert!(matches!(channel.receive().await.unwrap(), Answer::Challenge { .. }));
         channel.send(&Reply::Proof(Vec::new())).await.unwrap();
@@ -88,14 +90,14 @@ async fn drain(net: &mut Net) {
 }
 
 /// Takes away the turns of the links that ask for one, once some do.
-async fn steal_rung(net: &Net) -> VecDeque<u64> {
-    let rung = poll_fn(|cx| {
+async fn steal_woken(net: &Net) -> VecDeque<u64> {
+    let woken = poll_fn(|cx| {
         net.ready.watch(cx.waker());
         let mut keys = VecDeque::new();
         net.ready.take(&mut keys);
         if keys.is_empty() { Poll::Pending } else { Poll::Ready(keys) }
     });
-    timeout(Duration::from_secs(5), rung).await.expect("no link asked for a turn")
+    timeout(Duration::from_secs(5), woken).await.expect("no link asked for a turn")
 }
 
 #[tokio::test]
@@ -105,7 +107,7 @@ async fn idle_links_cost_no_turn() {
     let mut two = raw_client(&mut net).await;
     let _ = timeout(Duration::from_millis(5), net.event()).await;
     two.write_all(b"\0\0\0\x01x").await.unwrap();
-    let keys = steal_rung(&net).await;
+    let keys = steal_woken(&net).await;
     assert_eq!(keys.len(), 1, "only the link with input asks for a turn");
 }
 
@@ -156,7 +158,8 @@ async fn dial_by_hand(address: SocketAddr, attempt: u64) -> (Channel, Verdict) {
 async fn dial_by_hand_as(incarnation: Incarnation, address: SocketAddr, attempt: u64) -> (Channel, Verdict) {
     let mut channel = Channel::new(TcpStream::connect(address).await.unwrap());
     let me = Identity { cluster: "test".to_owned(), id: 1, incarnation, facts: Vec::new(), secret: None };
-    let hello = dial::hello(&me, 2, attempt, [2; 32]);
+    let role = dial::role(&me, 2, attempt);
+    let hello = Hello { key_id: NO_KEY, cluster: "test".to_owned(), nonce: [2; 32], role };
     channel.send_bytes(&hello.to_bytes().unwrap()).await.unwrap();
     assert!(matches!(channel.receive().await.unwrap(), Answer::Challenge { .. }));
     channel.send(&Reply::Proof(Vec::new())).await.unwrap();
@@ -170,7 +173,7 @@ async fn accept_by_hand(listener: &TcpListener) -> Channel {
     channel.receive_bytes().await.unwrap();
     let acceptor =
         AcceptorHello { cluster: "test".to_owned(), id: 1, incarnation: PEER, facts: Vec::new(), nonce: [3; 32] };
-    let hello = crate::codec::to_vec(&acceptor).unwrap();
+    let hello = acceptor.to_bytes(2).unwrap();
     channel.send(&Answer::Challenge { hello, proof: Vec::new() }).await.unwrap();
     assert!(matches!(channel.receive().await.unwrap(), Reply::Proof(_)));
     channel
@@ -241,7 +244,7 @@ async fn frames_that_come_with_the_welcome_are_delivered() {
     net.want(&[1]);
     let channel = quietly(&mut net, accept_by_hand(&peer)).await;
     let mut both = bytes::BytesMut::new();
-    let welcome = crate::codec::to_vec(&Verdict::Welcome { floor: 0 }).unwrap();
+    let welcome = codec::to_vec(&Verdict::Welcome { floor: 0 }).unwrap();
     for payload in [&welcome[..], b"first", b"second"] {
         tokio_util::codec::Encoder::encode(&mut crate::FrameCodec::unauthenticated(), payload, &mut both).unwrap();
     }
@@ -265,11 +268,101 @@ async fn what_an_old_connection_still_holds_comes_before_its_successor() {
     let mut stream = old.into_parts().0;
     stream.write_all(b"\0\0\0\x04last").await.unwrap();
     drop(stream);
-    steal_rung(&net).await;
+    steal_woken(&net).await;
 
     let ((_new, verdict), frame) = tokio::join!(dial_by_hand_as(next_run, address, 1), next(&mut net));
     assert!(matches!(verdict, Verdict::Welcome { .. }), "{verdict:?}");
     assert!(matches!(&frame, Event::Frame { from: 1, payload } if payload == "last"), "{frame:?}");
     assert_eq!(next(&mut net).await, Event::Down { peer: 1, incarnation: PEER, why: DownReason::Remote });
     assert_eq!(next(&mut net).await, Event::Up { peer: 1, incarnation: next_run });
+}
+
+/// What a peer does to its connection, and how it is reported.
+#[tokio::test]
+async fn each_end_of_a_peers_connection_is_named_for_what_it_was() {
+    for (number, expected) in [DownReason::Remote, DownReason::Remote, DownReason::Protocol].into_iter().enumerate() {
+        let (mut net, _peer) = net_and_peer().await;
+        let ((channel, _), up) = tokio::join!(dial_by_hand(net.local_addr(), 1), next(&mut net));
+        assert_eq!(up, Event::Up { peer: 1, incarnation: PEER });
+        let mut stream = channel.into_parts().0;
+        stream.write_all(b"\0\0\0\x04last").await.unwrap();
+        assert!(matches!(next(&mut net).await, Event::Frame { from: 1, .. }));
+        match number {
+            0 => stream.shutdown().await.unwrap(),
+            1 => stream.set_zero_linger().unwrap(),
+            _ => stream.write_all(&(FRAME_MAX_BYTES as u32 + 1).to_be_bytes()).await.unwrap(),
+        }
+        // A socket without a linger time is reset when it is closed.
+        drop(stream);
+        assert_eq!(next(&mut net).await, Event::Down { peer: 1, incarnation: PEER, why: expected }, "number {number}");
+    }
+}
+
+#[tokio::test]
+async fn pauses_between_dials_start_over_after_a_connection() {
+    for dialled_here in [true, false] {
+        let (mut net, peer) = net_and_peer().await;
+        let address = net.local_addr();
+        let pause = |net: &Net| net.peers[&1].backoff.clone().pause();
+        net.want(&[1]);
+        for _ in 0..3 {
+            drop(quietly(&mut net, peer.accept()).await.unwrap());
+            assert!(matches!(next(&mut net).await, Event::Unreachable { .. }));
+        }
+        assert!(pause(&net) > net.settings.backoff_min, "pauses grow while nothing connects");
+        let _kept = if dialled_here {
+            let mut channel = quietly(&mut net, accept_by_hand(&peer)).await;
+            channel.send(&Verdict::Welcome { floor: 0 }).await.unwrap();
+            assert!(matches!(next(&mut net).await, Event::Up { .. }));
+            channel
+        } else {
+            let ((channel, _), up) = tokio::join!(dial_by_hand(address, 1), next(&mut net));
+            assert!(matches!(up, Event::Up { .. }));
+            channel
+        };
+        assert!(pause(&net) <= net.settings.backoff_min, "dialled here: {dialled_here}");
+    }
+}
+
+/// Member 1 answers one dial of member 2 with this frame.
+async fn answer_by_hand(net: &mut Net, listener: &TcpListener, frame: &[u8]) -> Event {
+    let answering = async {
+        let mut channel = Channel::new(listener.accept().await.unwrap().0);
+        channel.receive_bytes().await.unwrap();
+        channel.send_bytes(frame).await.unwrap();
+        channel
+    };
+    let _channel = quietly(net, answering).await;
+    next(net).await
+}
+
+#[tokio::test]
+async fn a_peer_of_other_versions_is_reported_and_dialled_again() {
+    let (mut net, peer) = net_and_peer().await;
+    net.want(&[1]);
+    let event = answer_by_hand(&mut net, &peer, b"conclave\0\x03\0\x04").await;
+    let said = |why: &str| why.contains("versions 3 to 4") && why.contains("speaks protocol version 2");
+    assert!(matches!(&event, Event::Unreachable { peer: 1, why } if said(why)), "{event:?}");
+    let old = codec::to_vec(&Answer::Refused(Refusal::new(RefuseCode::Version, "speaks 1"))).unwrap();
+    let event = answer_by_hand(&mut net, &peer, &old).await;
+    let said = |why: &str| why.contains("speaks protocol version 1") && why.contains("speaks protocol version 2");
+    assert!(matches!(&event, Event::Unreachable { peer: 1, why } if said(why)), "{event:?}");
+    let mut kept = quietly(&mut net, accept_by_hand(&peer)).await;
+    kept.send(&Verdict::Welcome { floor: 0 }).await.unwrap();
+    assert!(matches!(next(&mut net).await, Event::Up { peer: 1, .. }));
+}
+
+/// The owner of the net gives its volume up for good on such a refusal, so it takes the word of a proved peer.
+#[tokio::test]
+async fn a_stale_refusal_counts_only_behind_the_acceptors_proof() {
+    let (mut net, peer) = net_and_peer().await;
+    net.want(&[1]);
+    let stale = Refusal::new(RefuseCode::Stale { seen: 9 }, "rolled back");
+    let early = codec::to_vec(&Answer::Refused(stale.clone())).unwrap();
+    let event = answer_by_hand(&mut net, &peer, &early).await;
+    assert!(matches!(event, Event::Unreachable { peer: 1, .. }), "{event:?}");
+    let mut proved = quietly(&mut net, accept_by_hand(&peer)).await;
+    proved.send(&Verdict::Refused(stale)).await.unwrap();
+    let event = next(&mut net).await;
+    assert!(matches!(event, Event::Refused { peer: 1, code: RefuseCode::Stale { seen: 9 }, .. }), "{event:?}");
 }

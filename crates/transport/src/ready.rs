@@ -16,18 +16,18 @@ struct State {
 
 /// The waker of one connection. Its key is in the set at most once however often it is woken.
 #[derive(Debug)]
-pub(crate) struct Bell {
+pub(crate) struct ReadyWaker {
     key: u64,
-    rung: AtomicBool,
+    woken: AtomicBool,
     set: Arc<ReadySet>,
 }
 
 impl ReadySet {
-    pub(crate) fn bell(self: &Arc<Self>, key: u64) -> Arc<Bell> {
-        Arc::new(Bell { key, rung: AtomicBool::new(false), set: Arc::clone(self) })
+    pub(crate) fn waker(self: &Arc<Self>, key: u64) -> Arc<ReadyWaker> {
+        Arc::new(ReadyWaker { key, woken: AtomicBool::new(false), set: Arc::clone(self) })
     }
 
-    /// Who is woken when a bell rings.
+    /// Who is woken when a connection becomes ready.
     pub(crate) fn watch(&self, owner: &Waker) {
         let mut state = self.state();
         if !state.owner.as_ref().is_some_and(|known| known.will_wake(owner)) {
@@ -35,7 +35,7 @@ impl ReadySet {
         }
     }
 
-    /// Moves the keys that rang to the end of `turn`.
+    /// Moves the keys of ready connections to the end of `turn`.
     pub(crate) fn take(&self, turn: &mut VecDeque<u64>) {
         turn.extend(self.state().keys.drain(..));
     }
@@ -45,9 +45,10 @@ impl ReadySet {
     }
 }
 
-impl Bell {
-    pub(crate) fn ring(&self) {
-        if self.rung.swap(true, Ordering::AcqRel) {
+impl ReadyWaker {
+    /// Puts the connection into the set.
+    pub(crate) fn notify(&self) {
+        if self.woken.swap(true, Ordering::AcqRel) {
             return;
         }
         let mut state = self.set.state();
@@ -59,18 +60,18 @@ impl Bell {
         }
     }
 
-    /// Must precede the look at the connection, so that a ring during the look is not lost.
-    pub(crate) fn answer(&self) {
-        self.rung.store(false, Ordering::Release);
+    /// Must precede the look at the connection, so that a wake during the look is not lost.
+    pub(crate) fn rearm(&self) {
+        self.woken.store(false, Ordering::Release);
     }
 }
 
-impl Wake for Bell {
+impl Wake for ReadyWaker {
     fn wake(self: Arc<Self>) {
-        self.ring();
+        self.notify();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.ring();
+        self.notify();
     }
 }

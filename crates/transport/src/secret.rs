@@ -9,12 +9,19 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use thiserror::Error;
 
+use crate::hello::KeyId;
+
 /// Shorter secrets could be guessed offline from one recorded handshake.
 const SECRET_MIN_BYTES: usize = 16;
 
+const KEY_ID_LABEL: &[u8] = b"conclave key id";
+
 /// A secret shared by every member and client of a cluster. Only the keyed MAC is kept, not the secret itself.
 #[derive(Clone)]
-pub struct Secret(Arc<Hmac<Sha256>>);
+pub struct Secret {
+    mac: Arc<Hmac<Sha256>>,
+    key_id: KeyId,
+}
 
 /// Why a secret was not taken.
 #[derive(Debug, Error)]
@@ -32,8 +39,11 @@ impl Secret {
         if end < SECRET_MIN_BYTES {
             return Err(SecretError::TooShort { bytes: end });
         }
-        let mac = Hmac::new_from_slice(&bytes[..end]).map_err(|_| SecretError::TooShort { bytes: end })?;
-        Ok(Self(Arc::new(mac)))
+        let mac: Hmac<Sha256> =
+            Hmac::new_from_slice(&bytes[..end]).map_err(|_| SecretError::TooShort { bytes: end })?;
+        let digest = mac.clone().chain_update(KEY_ID_LABEL).finalize().into_bytes();
+        let key_id = std::array::from_fn(|at| digest[at]);
+        Ok(Self { mac: Arc::new(mac), key_id })
     }
 
     /// Reads a secret from a file.
@@ -42,6 +52,12 @@ impl Secret {
         let bytes =
             std::fs::read(path).map_err(|source| SecretError::Unreadable { path: path.to_path_buf(), source })?;
         Self::from_bytes(&bytes)
+    }
+
+    /// Stands in clear in a hello: the beginning of an HMAC over a fixed text. It helps to guess the secret no more than
+    /// a recorded proof does.
+    pub(crate) fn key_id(&self) -> KeyId {
+        self.key_id
     }
 
     /// HMAC-SHA256 over the parts, each preceded by its length so that no two lists of parts read the same.
@@ -55,7 +71,7 @@ impl Secret {
     }
 
     fn mac(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
-        let mut mac = Hmac::clone(&self.0);
+        let mut mac = Hmac::clone(&self.mac);
         for part in parts {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
@@ -81,6 +97,13 @@ mod tests {
         assert_eq!(plain.proof(&[b"x"]), with_newline.proof(&[b"x"]));
         assert!(matches!(Secret::from_bytes(b"0123456789abcde\n"), Err(SecretError::TooShort { bytes: 15 })));
         assert!(matches!(Secret::from_bytes(b"\n\n"), Err(SecretError::TooShort { bytes: 0 })));
+    }
+
+    /// Members of different releases must agree on it.
+    #[test]
+    fn the_key_id_is_the_beginning_of_the_hmac_of_its_label() {
+        let secret = Secret::from_bytes(b"0123456789abcdef").unwrap();
+        assert_eq!(secret.key_id(), [0x89, 0x52, 0x26, 0x2b, 0x5d, 0x5a, 0xad, 0xde]);
     }
 
     #[test]

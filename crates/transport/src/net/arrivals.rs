@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use tokio::net::TcpStream;
 
 use super::{ARRIVALS_PER_TURN, Net};
-use crate::accept::{Accepted, Arrival, Guest};
+use crate::accept::{Accepted, Arrival, Authenticated};
 use crate::admit::{Admission, Claim, Standing, admit};
 use crate::codec;
 use crate::dial::{Connected, Dial, DialError, Running, Stage};
@@ -101,9 +101,9 @@ impl Net {
     }
 
     fn accepted(&mut self, accepted: Accepted) {
-        match accepted.guest {
-            Guest::Client => self.accepted_client(accepted),
-            Guest::Peer(claim) => self.accepted_peer(claim, accepted),
+        match accepted.who {
+            Authenticated::Client => self.accepted_client(accepted),
+            Authenticated::Peer(claim) => self.accepted_peer(claim, accepted),
         }
     }
 
@@ -115,7 +115,7 @@ impl Net {
             return;
         }
         let key = self.fresh_key();
-        let link = Link::new(Owner::Client, address, parts, self.ready.bell(key));
+        let link = Link::new(Owner::Client, address, parts, self.ready.waker(key));
         self.welcome(key, link, 0);
     }
 
@@ -146,7 +146,7 @@ impl Net {
     }
 
     fn peer_link(&self, key: u64, owner: Owner, id: PeerId, address: SocketAddr, parts: Parts) -> Link {
-        let mut link = Link::new(owner, address, parts, self.ready.bell(key));
+        let mut link = Link::new(owner, address, parts, self.ready.waker(key));
         link.set_faults(self.context.faults.of(id));
         link
     }
@@ -191,7 +191,7 @@ impl Net {
             }
         }
         // Its first turn hands out frames that came with the handshake and arms its waker.
-        link.ring();
+        link.wake();
         self.links.insert(key, link);
     }
 

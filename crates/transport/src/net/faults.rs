@@ -15,7 +15,7 @@ impl Net {
         if let Some(link) = state.link.and_then(|key| self.links.get_mut(&key)) {
             link.set_faults(faults);
             // What was held goes on, in both directions.
-            link.ring();
+            link.wake();
         }
         true
     }

@@ -52,7 +52,7 @@ impl Net {
         };
         match turn {
             Turn::Idle => {}
-            Turn::More => link.ring(),
+            Turn::More => link.wake(),
             Turn::Ended(why) => self.end(key, Some(why)),
         }
         self.recount(key);

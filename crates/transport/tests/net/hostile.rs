@@ -165,6 +165,53 @@ async fn thousands_of_mutated_hellos_cause_no_event_and_no_panic() {
     connect(&mut peer, 2, &mut net, 1).await;
 }
 
+/// Passes one connection on to `target`, and gives all that its dialler sent once either side has closed.
+async fn record(listener: &TcpListener, target: std::net::SocketAddr) -> Vec<u8> {
+    let (mut near, _) = listener.accept().await.unwrap();
+    let mut far = TcpStream::connect(target).await.unwrap();
+    let (mut sent, mut input, mut output) = (Vec::new(), vec![0; 4096], vec![0; 4096]);
+    loop {
+        tokio::select! {
+            read = near.read(&mut input) => match read {
+                Ok(bytes @ 1..) => {
+                    sent.extend_from_slice(&input[..bytes]);
+                    far.write_all(&input[..bytes]).await.unwrap();
+                }
+                _ => return sent,
+            },
+            read = far.read(&mut output) => match read {
+                Ok(bytes @ 1..) => near.write_all(&output[..bytes]).await.unwrap(),
+                _ => return sent,
+            },
+        }
+    }
+}
+
+/// The acceptor's nonce is what makes a proof good for one connection only.
+#[tokio::test]
+async fn a_recorded_handshake_is_refused_when_it_is_replayed() {
+    let secret = common::secret("sixteen bytes or more");
+    let [mut net] = members_with::<1>(|settings| settings.secret = Some(secret.clone()));
+    let target = net.local_addr();
+    let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = proxy.local_addr().unwrap().to_string();
+    let settings = ClientSettings { cluster: "test".to_owned(), secret: Some(secret), deadline: PATIENCE };
+    let honest = async { drop(connect_client(&address, &settings).await.unwrap()) };
+    let net_events = async { [next(&mut [&mut net]).await.1, next(&mut [&mut net]).await.1] };
+    let (recorded, (), events) = tokio::join!(record(&proxy, target), honest, net_events);
+    assert!(matches!(events, [Event::ClientUp { .. }, Event::ClientGone { .. }]), "{events:?}");
+
+    let replay = async {
+        let mut stream = TcpStream::connect(target).await.unwrap();
+        stream.write_all(&recorded).await.unwrap();
+        stream.shutdown().await.unwrap();
+        rest(&mut stream).await
+    };
+    let answer = while_quiet(&mut net, replay).await;
+    assert!(answer.windows(12).any(|part| part == b"wrong secret"), "{}", answer.escape_ascii());
+    assert_eq!(net.clients(), 0);
+}
+
 #[tokio::test]
 async fn a_dialled_stranger_is_reported_and_others_are_not_delayed() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();

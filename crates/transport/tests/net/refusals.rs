@@ -41,7 +41,7 @@ async fn secrets_must_be_the_same_on_both_sides() {
     for (one, two, part) in [
         (Some(secret(GOOD)), Some(secret(BAD)), "wrong secret"),
         (None, Some(secret(GOOD)), "requires a secret"),
-        (Some(secret(GOOD)), None, "has no secret"),
+        (Some(secret(GOOD)), None, "uses no secret"),
     ] {
         let (code, text) =
             refused(|settings| settings.secret.clone_from(&one), |settings| settings.secret.clone_from(&two)).await;
