@@ -127,8 +127,16 @@ pub struct LedgerWriter<C> {
 }
 
 impl<C: Send> LedgerWriter<C> {
+    /// The ledger is the history of the cluster's election; other instances have none.
+    pub fn write(&mut self, announcement: &Announcement) {
+        let kind = self.kind(&announcement.what).filter(|_| announcement.instance == InstanceId::ELECTION);
+        if let Some(kind) = kind {
+            self.append(kind, announcement.wall_ms, announcement.boot_ns);
+        }
+    }
+
     /// Numbers the entry and hands it over; returns at once.
-    pub fn append(&mut self, kind: LedgerKind, wall_ms: u64, boot_ns: u64) {
+    fn append(&mut self, kind: LedgerKind, wall_ms: u64, boot_ns: u64) {
         let sequence = self.next_sequence.fetch_add(1, Ordering::Relaxed);
         let entry = LedgerEntry { sequence, wall_ms, boot_ns, boot_id: self.boot_id, kind };
         let full = |jobs: &SyncSender<Job<C>>| matches!(jobs.try_send(Job::Append(entry)), Err(TrySendError::Full(_)));
@@ -149,13 +157,9 @@ impl<C: Send> LedgerWriter<C> {
     }
 }
 
-/// The ledger is the history of the cluster's election; other instances have none.
 impl<C: Send> Subscriber for LedgerWriter<C> {
     fn take(&mut self, announcement: &Announcement) {
-        let kind = self.kind(&announcement.what).filter(|_| announcement.instance == InstanceId::ELECTION);
-        if let Some(kind) = kind {
-            self.append(kind, announcement.wall_ms, announcement.boot_ns);
-        }
+        self.write(announcement);
     }
 }
 

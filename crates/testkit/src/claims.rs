@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use client::{Client, ClientError, ClientSettings, Endpoint};
+use client::{Client, ClientError, ClientSettings, Endpoint, Role};
 use tokio::task::JoinSet;
 
 use crate::{Live, PATIENCE};
@@ -66,11 +66,11 @@ impl Pollers {
     }
 
     /// One more question, over a connection that was opened before. A paused member finds it when it wakes up.
-    pub fn ask_once(&mut self, mut client: Client) {
+    pub fn ask_once(&mut self, client: Client) {
         let claims = self.claims.clone();
         self.tasks.spawn(async move {
             // A member that was killed meanwhile claims nothing.
-            let _ = ask(&mut client, &claims).await;
+            let _ = ask(&client, &claims).await;
         });
     }
 
@@ -96,8 +96,8 @@ impl Pollers {
 
 async fn poll(endpoint: Endpoint, settings: ClientSettings, claims: Arc<Mutex<Vec<Claim>>>, asked: Arc<AtomicU64>) {
     loop {
-        if let Ok(mut client) = Client::connect(&endpoint.address, &settings).await {
-            while ask(&mut client, &claims).await.is_ok() {
+        if let Ok(client) = Client::connect(&endpoint.address, &settings).await {
+            while ask(&client, &claims).await.is_ok() {
                 asked.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -106,11 +106,11 @@ async fn poll(endpoint: Endpoint, settings: ClientSettings, claims: Arc<Mutex<Ve
     }
 }
 
-async fn ask(client: &mut Client, claims: &Mutex<Vec<Claim>>) -> Result<(), ClientError> {
+async fn ask(client: &Client, claims: &Mutex<Vec<Claim>>) -> Result<(), ClientError> {
     let sent = Instant::now();
     let status = client.status().await?;
     let received = Instant::now();
-    if status.role == "leader" {
+    if status.role == Role::Leader {
         claims.lock().unwrap().push(Claim { sent, received, member: status.id, epoch: status.epoch });
     }
     Ok(())

@@ -4,6 +4,7 @@
 //! Events are awaited, never slept for. The variables of the environment that tests read are in `docs/testing.md`.
 
 mod binaries;
+mod change;
 pub mod claims;
 mod cluster;
 mod commands;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use binaries::{ctl_binary, node_binary};
+pub use change::Change;
 pub use cluster::Live;
 pub use commands::{ctl, done, refused, stderr, stdout};
 pub use ctl::cluster::{Cluster, Plan, Scratch, free_ports_elsewhere};

@@ -35,7 +35,7 @@ pub fn record(data: &Path) -> Option<Recorded> {
     let copy = Scratch::new("record").unwrap();
     fs::copy(data.join("state"), copy.path().join("state")).ok()?;
     let file = records::open(copy.path()).unwrap_or_else(|error| panic!("{error}")).1?;
-    let authority = records::authority(&file)?;
+    let authority = records::authority(&file, types::InstanceId::ELECTION)?;
     Some(Recorded { file, authority })
 }
 

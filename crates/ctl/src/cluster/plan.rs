@@ -2,13 +2,14 @@
 
 use algorithms::catalog::{self, Elects, Row};
 use algorithms::{Topology, Wins};
+use types::Safety;
 
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub name: String,
     pub nodes: u32,
     pub row: &'static Row,
-    pub safety: String,
+    pub safety: Safety,
     /// `None`: as the catalog says.
     pub wins: Option<Wins>,
     pub preempt: bool,
@@ -23,7 +24,7 @@ pub(crate) const NODES_MAX: u32 = 256;
 
 impl Plan {
     pub fn new(nodes: u32, row: &'static Row) -> Self {
-        let (name, safety) = ("local".to_owned(), "classic".to_owned());
+        let (name, safety) = ("local".to_owned(), Safety::Classic);
         Plan { name, nodes, row, safety, wins: None, preempt: true, chaos: false, on_close: None }
     }
 

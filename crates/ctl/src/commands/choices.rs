@@ -2,6 +2,7 @@
 
 use algorithms::{Topology, Wins, catalog};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use types::Safety;
 
 use crate::cluster::NODES_MAX;
 
@@ -41,9 +42,11 @@ pub(crate) fn nodes() -> clap::builder::RangedI64ValueParser<u32> {
 }
 
 fn topologies() -> impl TypedValueParser<Value = Topology> {
-    const ALL: [Topology; 3] = [Topology::Ring, Topology::Mesh, Topology::Graph];
-    PossibleValuesParser::new(ALL.map(Topology::name))
-        .map(|name| ALL.into_iter().find(|topology| topology.name() == name).expect("one of the names"))
+    PossibleValuesParser::new(Topology::ALL.map(Topology::name)).try_map(|name| name.parse())
+}
+
+pub(crate) fn safeties() -> impl TypedValueParser<Value = Safety> {
+    PossibleValuesParser::new(Safety::ALL.map(Safety::name)).try_map(|name| name.parse())
 }
 
 fn wins() -> impl TypedValueParser<Value = Wins> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use serde::Serialize;
+use types::Safety;
 
 use super::choices::{self, AlgorithmArg, TopologyArg, WinsArg};
 use crate::cluster::{NODES_MAX, Plan, config_text, hex_secret, write_secret};
@@ -41,8 +42,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     wins: WinsArg,
     /// Who may lead: whoever is elected, or only with the lease of a majority
-    #[arg(long, value_name = "SAFETY", default_value = "quorum", value_parser = ["classic", "quorum"])]
-    safety: String,
+    #[arg(long, value_name = "SAFETY", default_value = "quorum", value_parser = choices::safeties())]
+    safety: Safety,
     /// Where the two files go
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
@@ -64,8 +65,7 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
         return Err(Failure::usage("a cluster's name is not empty and has no quotes or control characters"));
     }
     let nodes = addresses.len() as u32;
-    let plan =
-        Plan { name: args.name.clone(), safety: args.safety.clone(), wins: args.wins.wins, ..Plan::new(nodes, row) };
+    let plan = Plan { name: args.name.clone(), safety: args.safety, wins: args.wins.wins, ..Plan::new(nodes, row) };
     let (config, secret) = (args.dir.join("cluster.toml"), args.dir.join("secret"));
     if let Some(existing) = [&config, &secret].into_iter().find(|path| path.exists()) {
         return Err(Failure::new(Exit::Failed, format!("{} exists already", existing.display()))

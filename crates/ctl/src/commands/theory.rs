@@ -2,8 +2,8 @@
 
 use algorithms::catalog;
 use algorithms::theory::{self, Bounds, Case, Expectation};
-use client::ElectionSummary;
 use client::json::{Messages, Range, Theory};
+use client::{ElectionSummary, Topology};
 
 /// Over all inputs.
 pub(super) fn bounds(Bounds { best, mean, worst }: Bounds) -> Theory {
@@ -20,7 +20,9 @@ pub(super) fn in_words(theory: &Theory) -> String {
 pub(super) fn of_election(election: &ElectionSummary) -> Option<Messages<Range>> {
     let row = catalog::row(&election.algorithm)?;
     let (ids, initiators) = (election.uids.as_deref()?, election.initiator_positions()?);
-    let case = Case { ids, wins: election.wins, initiators: &initiators, dead: &[], synchronous: false };
+    // In a mesh theory asks only that timers are long compared to messages; on a ring, that all messages are as slow.
+    let synchronous = row.topology == Topology::Mesh;
+    let case = Case { ids, wins: election.wins, initiators: &initiators, dead: &[], synchronous };
     let Expectation { kinds, election, announcement, .. } = (row.expect)(&case)?;
     let by_kind = kinds.into_iter().map(|(kind, expected)| (kind.to_owned(), range(expected))).collect();
     Some(Messages { election: range(election), announcement: range(announcement), by_kind })

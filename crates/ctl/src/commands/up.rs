@@ -12,6 +12,7 @@ use client::{Electorate, Observer, format_duration};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use types::Safety;
 
 use super::choices::{self, AlgorithmArg, TopologyArg, WinsArg};
 use crate::args::Globals;
@@ -41,8 +42,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     topology: TopologyArg,
     /// Who may lead: whoever is elected, or only with the lease of a majority
-    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = ["classic", "quorum"])]
-    safety: String,
+    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = choices::safeties())]
+    safety: Safety,
     /// Where config, secret, data and logs go
     #[arg(long, value_name = "DIR", default_value = ".conclave")]
     dir: PathBuf,
@@ -82,7 +83,7 @@ pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), 
     let wins: Option<Wins> = args.wins.wins;
     let row = Plan::choose(args.algorithm.name(), topology).map_err(|e| Failure::usage(e).hint("ctl algorithms"))?;
     let Args { preempt, chaos, .. } = *args;
-    let plan = Plan { safety: args.safety.clone(), wins, preempt, chaos, ..Plan::new(args.nodes, row) };
+    let plan = Plan { safety: args.safety, wins, preempt, chaos, ..Plan::new(args.nodes, row) };
     let binary = node_binary().map_err(|error| {
         Failure::from(error).hint("build it: cargo build --release -p node, and start the `ctl` beside it")
     })?;

@@ -6,3 +6,4 @@ mod lead;
 mod live;
 mod offline;
 mod reports;
+mod versions;

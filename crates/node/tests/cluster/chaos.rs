@@ -153,7 +153,7 @@ async fn a_member_refuses_faults_that_make_no_sense() {
     let mut live = Live::start(&plan(2));
     live.agreement_on(2, &[1, 2]).await;
     let address = &live.cluster.endpoints()[0].address;
-    let mut client = client::Client::connect(address, live.cluster.settings()).await.unwrap();
+    let client = client::Client::connect(address, live.cluster.settings()).await.unwrap();
     let way = client::Way::Both;
     for fault in [
         Chaos::Pause { ms: 60_001 },

@@ -11,7 +11,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use algorithms::catalog;
-use client::{Client, LedgerEntry, LedgerKind};
+use client::{Client, LedgerEntry, LedgerKind, Safety};
 use testkit::volume::{record, run};
 use testkit::{Live, PATIENCE, Plan, stderr, stdout, strace};
 
@@ -26,7 +26,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 const RENAMED: usize = 4;
 
 fn three() -> Plan {
-    Plan { safety: "quorum".into(), ..Plan::new(3, catalog::row(catalog::DEFAULT).unwrap()) }
+    Plan { safety: Safety::Quorum, ..Plan::new(3, catalog::row(catalog::DEFAULT).unwrap()) }
 }
 
 /// Puts faults on the calls that touch the new state file, or the directory.
@@ -74,7 +74,7 @@ async fn agreed(live: &Live, among: &[u32]) {
             let mut leaders = Vec::new();
             for &id in among {
                 let address = &live.cluster.endpoints()[id as usize - 1].address;
-                let Ok(mut client) = Client::connect(address, live.cluster.settings()).await else { continue };
+                let Ok(client) = Client::connect(address, live.cluster.settings()).await else { continue };
                 leaders.extend(client.status().await.ok().and_then(|status| status.leader));
             }
             let told = leaders.len();
@@ -151,7 +151,7 @@ async fn a_kill_at_any_step_of_a_write_leaves_the_old_record_or_the_new_one() {
         for entry in ledger(&live, id).await {
             match entry.kind {
                 LedgerKind::Granted { epoch, holder } => note(&mut grants, (id, epoch), holder, "a ledger"),
-                LedgerKind::Became { new, epoch, .. } if new == "leader" => note(&mut leaders, epoch, id, "a reign"),
+                LedgerKind::Became(now) if now.leads() => note(&mut leaders, now.now.epoch.0, id, "a reign"),
                 _ => {}
             }
         }
@@ -218,7 +218,7 @@ async fn a_member_whose_disk_fails_grants_nothing_and_ends_while_the_others_go_o
         of_the_faulty.extend(run.drain(..honest).skip_while(|entry| !is_start(entry)));
         for entry in of_the_faulty {
             let gave = matches!(&entry.kind, LedgerKind::Granted { .. });
-            let led = matches!(&entry.kind, LedgerKind::Became { new, .. } if new == "leader");
+            let led = matches!(&entry.kind, LedgerKind::Became(now) if now.leads());
             assert!(!gave && !led, "{what}: {entry:?}");
         }
     }

@@ -11,10 +11,10 @@ mod starts;
 use std::time::Duration;
 
 use algorithms::catalog;
-use client::{MemberEvent, News};
+use client::{Role, Safety};
 use sim::Rng;
 use testkit::claims::Pollers;
-use testkit::{Live, PATIENCE, Plan, done};
+use testkit::{Change, Live, PATIENCE, Plan, done};
 
 const ALL: &[u32] = &[1, 2, 3, 4, 5];
 /// The default of the config.
@@ -22,7 +22,7 @@ const LEASE: Duration = Duration::from_millis(500);
 
 fn plan(nodes: u32) -> Plan {
     let row = catalog::row(catalog::DEFAULT).unwrap();
-    Plan { safety: "quorum".into(), chaos: true, ..Plan::new(nodes, row) }
+    Plan { safety: Safety::Quorum, chaos: true, ..Plan::new(nodes, row) }
 }
 
 fn runs() -> u64 {
@@ -34,13 +34,11 @@ fn seed() -> u64 {
 }
 
 /// Every event of the members in such a time.
-async fn events_within(live: &mut Live, time: Duration) -> Vec<MemberEvent> {
+async fn events_within(live: &mut Live, time: Duration) -> Vec<Change> {
     let mut events = Vec::new();
     let collect = async {
         loop {
-            if let News::Event(event) = live.observer.next().await.news {
-                events.push(event);
-            }
+            events.extend(Change::of(&live.observer.next().await.news));
         }
     };
     let ended: Result<(), _> = tokio::time::timeout(time, collect).await;
@@ -94,7 +92,7 @@ async fn a_leader_on_the_smaller_side_stops_before_the_larger_side_has_one() {
     // Its lease was over before anybody could follow it, so this is true now, not soon.
     for id in [4, 5] {
         let status = live.client(id).await.status().await.unwrap();
-        assert_ne!(status.role, "leader", "{id} claims on the smaller side");
+        assert_ne!(status.role, Role::Leader, "{id} claims on the smaller side");
     }
     assert_eq!(live.leader().await, "3\n", "who knows nobody does not disagree");
     done(&live.ctl(&["chaos", "heal"]).await);
@@ -134,7 +132,7 @@ async fn a_member_that_was_cut_off_comes_back_under_the_same_leader() {
     let window = Duration::from_secs(if runs() > 1 { 60 } else { 3 });
     let mut events = events_within(&mut live, window).await;
     let alone = live.client(4).await.status().await.unwrap();
-    assert_eq!((alone.role.as_str(), alone.leader), ("candidate", None));
+    assert_eq!((alone.role, alone.leader), (Role::Candidate, None));
     done(&live.ctl(&["chaos", "heal"]).await);
     let after = live.agreement_on(5, ALL).await;
     events.extend(events_within(&mut live, 4 * LEASE).await);

@@ -1,17 +1,19 @@
 //! Volumes that were rolled back, copied or lost, and honest restarts at every moment.
 
+use client::Safety;
 use std::fs;
 use std::time::Duration;
 
 use algorithms::{NodeId, catalog};
-use node::storage::{InstanceId, RecordKind, StateFile, Store};
+use node::storage::{RecordKind, StateFile, Store};
 use testkit::volume::{copy, record, run};
 use testkit::{Live, Plan, free_ports_elsewhere, stderr, until};
+use types::InstanceId;
 
 const ALL: &[u32] = &[1, 2, 3];
 
-fn three(safety: &str) -> Plan {
-    Plan { safety: safety.into(), ..Plan::new(3, catalog::row(catalog::DEFAULT).unwrap()) }
+fn three(safety: Safety) -> Plan {
+    Plan { safety, ..Plan::new(3, catalog::row(catalog::DEFAULT).unwrap()) }
 }
 
 /// Waits until the others have it on disk that they have seen this run of member 1.
@@ -25,7 +27,7 @@ async fn on_record(live: &Live, counter: u64) {
 
 #[tokio::test]
 async fn a_copy_is_refused_once_the_original_has_gone_on_and_an_emptied_directory_is_not() {
-    for safety in ["classic", "quorum"] {
+    for safety in Safety::ALL {
         let mut live = Live::start(&three(safety));
         let (config, original) = (live.cluster.config(), live.cluster.data_directory(1));
         live.agreement(ALL).await;
@@ -74,7 +76,7 @@ async fn a_copy_is_refused_once_the_original_has_gone_on_and_an_emptied_director
 
 #[tokio::test]
 async fn a_member_does_not_start_with_the_volume_of_another() {
-    for safety in ["classic", "quorum"] {
+    for safety in Safety::ALL {
         let mut live = Live::start(&three(safety));
         live.agreement(ALL).await;
         live.kill_all(&[1, 2]).await;
@@ -92,7 +94,7 @@ async fn a_member_does_not_start_with_the_volume_of_another() {
 
 #[tokio::test]
 async fn a_copy_beside_its_running_original_is_refused() {
-    let mut live = Live::start(&three("quorum"));
+    let mut live = Live::start(&three(Safety::Quorum));
     live.agreement_on(3, ALL).await;
     let copied = live.scratch.path().join("copy");
     copy(&live.cluster.data_directory(1), &copied);
@@ -113,7 +115,7 @@ async fn a_copy_beside_its_running_original_is_refused() {
 
 #[tokio::test]
 async fn a_rolled_back_volume_that_nobody_has_seen_later_goes_on() {
-    let mut live = Live::start(&three("quorum"));
+    let mut live = Live::start(&three(Safety::Quorum));
     let (_, epoch) = live.agreement(ALL).await;
     live.kill_all(ALL).await;
     let (backup, original) = (live.scratch.path().join("backup"), live.cluster.data_directory(1));
@@ -129,7 +131,7 @@ async fn a_rolled_back_volume_that_nobody_has_seen_later_goes_on() {
 
 #[tokio::test]
 async fn honest_restarts_are_never_refused_whenever_the_process_was_killed() {
-    for safety in ["classic", "quorum"] {
+    for safety in Safety::ALL {
         let mut live = Live::start(&three(safety));
         live.agreement(ALL).await;
         live.kill(1).await;
@@ -153,7 +155,7 @@ async fn honest_restarts_are_never_refused_whenever_the_process_was_killed() {
 
 #[tokio::test]
 async fn sections_of_the_state_file_that_a_member_does_not_know_outlive_its_run() {
-    let mut live = Live::start(&three("quorum"));
+    let mut live = Live::start(&three(Safety::Quorum));
     live.agreement(ALL).await;
     live.kill(1).await;
     let data = live.cluster.data_directory(1);

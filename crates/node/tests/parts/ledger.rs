@@ -3,10 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use client::{LedgerEntry, LedgerKind, LedgerPage};
+use client::{Announcement, Happened, LedgerEntry, LedgerKind, LedgerPage};
 use node::ledger::Ledger;
 use testkit::Scratch;
+use types::{InstanceId, since_boot};
 
 const RECORD: usize = 128;
 
@@ -29,20 +31,40 @@ impl Dir {
     /// A process that starts, writes these epochs down and ends.
     fn run(&self, incarnation: u64, epochs: impl IntoIterator<Item = u64>) {
         let mut ledger = open(self.path(), incarnation);
-        for epoch in epochs {
-            ledger.append(LedgerKind::Granted { epoch, holder: 3 });
+        for (count, epoch) in epochs.into_iter().enumerate() {
+            append(&ledger, epoch);
+            if count % 1000 == 999 {
+                // A queue that is full loses entries, and the disk is slower than this loop.
+                ask(&mut ledger, Some(u64::MAX));
+            }
         }
     }
 }
 
+/// One page; everything announced before is written.
+fn ask(ledger: &mut Ledger<u32>, after: Option<u64>) -> LedgerPage {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert!(ledger.ask(7, after));
+    let (client, page) = runtime.block_on(ledger.answered());
+    assert_eq!(client, 7);
+    page
+}
+
+fn announce(ledger: &Ledger<u32>, instance: InstanceId, what: Happened) {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let (wall_ms, boot_ns) = (wall.as_millis() as u64, since_boot().as_nanos() as u64);
+    ledger.writer().write(&Announcement { member: 1, instance, sequence: 1, wall_ms, boot_ns, what });
+}
+
+fn append(ledger: &Ledger<u32>, epoch: u64) {
+    announce(ledger, InstanceId::ELECTION, Happened::Granted { epoch, holder: 3 });
+}
+
 /// Everything, page by page, as a client gets it.
 fn read(ledger: &mut Ledger<u32>) -> LedgerPage {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut all = LedgerPage::default();
     loop {
-        ledger.ask(7, all.entries.last().map(|entry| entry.sequence));
-        let (client, page) = runtime.block_on(ledger.answered());
-        assert_eq!(client, 7);
+        let page = ask(ledger, all.entries.last().map(|entry| entry.sequence));
         all.entries.extend(page.entries);
         all.troubles = page.troubles;
         if !page.more {
@@ -66,8 +88,8 @@ fn sequences(page: &LedgerPage) -> Vec<u64> {
 
 /// The ledger of a process that has just started.
 fn open(dir: &Path, incarnation: u64) -> Ledger<u32> {
-    let mut ledger = Ledger::open(dir);
-    ledger.started(incarnation);
+    let ledger = Ledger::open(dir);
+    announce(&ledger, InstanceId::ELECTION, Happened::Started { incarnation });
     ledger
 }
 
@@ -76,7 +98,7 @@ fn entries_survive_restarts_in_order_and_both_clocks_stamp_them() {
     let dir = Dir::new("restart");
     dir.run(1, 1..=3);
     let mut ledger = open(dir.path(), 2);
-    ledger.append(LedgerKind::Granted { epoch: 4, holder: 3 });
+    append(&ledger, 4);
     let page = read(&mut ledger);
     assert_eq!(epochs(&page), [1, 2, 3, 4], "what was appended before the question is in the answer");
     assert_eq!(sequences(&page), [1, 2, 3, 4, 5, 6]);
@@ -105,7 +127,7 @@ fn a_tail_torn_at_any_byte_is_cut_off_and_leaves_a_gap() {
     for length in 0..whole.len() {
         fs::write(dir.file(), &whole[..length]).unwrap();
         let mut ledger = open(dir.path(), 2);
-        ledger.append(LedgerKind::Granted { epoch: 9, holder: 3 });
+        append(&ledger, 9);
         let page = read(&mut ledger);
         // The head is no entry.
         let kept = (length / RECORD).saturating_sub(1) as u64;
@@ -181,7 +203,7 @@ fn a_ledger_that_cannot_be_written_is_said_and_stops_nobody() {
     let dir = Dir::new("impossible");
     fs::create_dir(dir.file()).unwrap();
     let mut ledger = open(dir.path(), 1);
-    ledger.append(LedgerKind::Granted { epoch: 1, holder: 3 });
+    append(&ledger, 1);
     let page = read(&mut ledger);
     assert_eq!(page.entries, []);
     assert!(page.troubles.iter().any(|trouble| trouble.contains("cannot be opened")), "{:?}", page.troubles);
@@ -198,13 +220,13 @@ fn entries_that_could_not_be_written_are_counted_and_leave_a_gap() {
     let mut ledger = open(dir.path(), 2);
     read(&mut ledger);
     for epoch in 0..20 {
-        ledger.append(LedgerKind::Granted { epoch: 9000 + epoch, holder: 3 });
+        append(&ledger, 9000 + epoch);
         read(&mut ledger);
     }
     let page = read(&mut ledger);
     assert!(page.troubles.iter().any(|trouble| trouble.contains("could not be written")), "{:?}", page.troubles);
     fs::remove_dir(&obstacle).unwrap();
-    ledger.append(LedgerKind::Granted { epoch: 9999, holder: 3 });
+    append(&ledger, 9999);
     let page = read(&mut ledger);
     assert_eq!(epochs(&page).last(), Some(&9999), "it goes on when it can");
     let gaps = sequences(&page).windows(2).filter(|pair| pair[1] > pair[0] + 1).count();
@@ -226,4 +248,16 @@ fn a_newer_version_is_left_alone() {
     let page = read(&mut open(dir.path(), 2));
     assert!(page.troubles.iter().any(|trouble| trouble.contains("newer version")), "{:?}", page.troubles);
     assert_eq!(fs::read(dir.file()).unwrap(), bytes);
+}
+
+#[test]
+fn only_the_history_of_the_clusters_election_is_kept() {
+    let dir = Dir::new("others");
+    let mut ledger = open(dir.path(), 1);
+    announce(&ledger, InstanceId(256), Happened::Granted { epoch: 5, holder: 3 });
+    announce(&ledger, InstanceId::ELECTION, Happened::Link { peer: 2, up: true });
+    announce(&ledger, InstanceId::ELECTION, Happened::Leaving);
+    append(&ledger, 6);
+    let page = read(&mut ledger);
+    assert_eq!((epochs(&page), sequences(&page)), (vec![6], vec![1, 2]));
 }

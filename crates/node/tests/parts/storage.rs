@@ -9,10 +9,9 @@ use algorithms::{Epoch, NodeId};
 use member::reign::{Holder, Vote};
 use member::{BeliefRecord, Incarnation, QuorumRecord, Safety};
 use node::records::{self, AuthorityRecord};
-use node::storage::{
-    Damage, InstanceId, RecordKind, RecordV1, Section, StateFile, StorageError, Store, VolumeRecord, VoteV1,
-};
+use node::storage::{Damage, RecordKind, RecordV1, Section, StateFile, StorageError, Store, VolumeRecord, VoteV1};
 use testkit::Scratch;
+use types::InstanceId;
 
 /// A directory of its own for each test, removed at its end.
 struct Dir(Scratch);
@@ -238,7 +237,7 @@ fn a_file_of_format_1_is_read_and_rewritten_as_format_2_with_nothing_lost() {
     let vote = Some(Vote { epoch: Epoch(77), holder, longest_lease: lease });
     let belief = BeliefRecord { incarnation: own, reserved_until: 128, followed: Epoch(78) };
     let record = QuorumRecord { belief, vote };
-    assert_eq!(records::authority(&again), Some(AuthorityRecord::Quorum(record)));
+    assert_eq!(records::authority(&again, InstanceId::ELECTION), Some(AuthorityRecord::Quorum(record)));
 }
 
 #[test]

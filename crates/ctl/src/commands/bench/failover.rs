@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use client::history::{Ledgers, MemberLedger};
 use client::{Client, Electorate, MemberStatus, Observer, Request, ask_all, format_duration, within};
 use serde::Serialize;
+use types::Safety;
 
 use self::course::{Course, Ending};
 use self::slowest::Slowest;
@@ -56,8 +57,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     topology: TopologyArg,
     /// Who may lead: whoever is elected, or only with the lease of a majority
-    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = ["classic", "quorum"])]
-    safety: String,
+    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = choices::safeties())]
+    safety: Safety,
     /// Under quorum: what voters make of the leader's closed connection
     #[arg(long, value_name = "WHAT", value_parser = ["wait-lease", "immediate"])]
     on_close: Option<String>,
@@ -87,7 +88,7 @@ struct Document {
     schema: &'static str,
     algorithm: &'static str,
     topology: &'static str,
-    safety: String,
+    safety: Safety,
     nodes: u32,
     fault: String,
     trials: u32,
@@ -124,8 +125,8 @@ pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), 
     }
     let row = Plan::choose(args.algorithm.name(), args.topology.topology)
         .map_err(|error| Failure::usage(error).hint("ctl algorithms"))?;
-    let (name, safety, on_close) = ("bench".to_owned(), args.safety.clone(), args.on_close.clone());
-    if args.fault == Fault::Transfer && safety == "classic" {
+    let (name, safety, on_close) = ("bench".to_owned(), args.safety, args.on_close.clone());
+    if args.fault == Fault::Transfer && safety == Safety::Classic {
         return Err(
             Failure::usage("a transfer needs a reign").hint("ctl bench failover --safety quorum --fault transfer")
         );
@@ -316,7 +317,7 @@ fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) -> Result<(
             schema: "conclave.bench.failover/1",
             algorithm: plan.row.name,
             topology: plan.row.topology.name(),
-            safety: plan.safety.clone(),
+            safety: plan.safety,
             nodes: plan.nodes,
             fault,
             trials: args.trials,
@@ -347,7 +348,7 @@ fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) -> Result<(
         ">LINKS",
         ">PERSIST",
     ]);
-    let names = [plan.row.name, plan.row.topology.name(), &plan.safety].map(String::from);
+    let names = [plan.row.name, plan.row.topology.name(), plan.safety.name()].map(String::from);
     let times = [min, median, p95, max].map(|ms| format!("{ms:.3} ms"));
     let rest = [plan.nodes.to_string(), fault, args.trials.to_string()];
     let persist = persist.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.3} ms"));

@@ -3,10 +3,11 @@
 use std::io::IsTerminal;
 
 use algorithms::catalog::{self, Row};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 use sim::{FaultOptions, FaultReport, ManyReport, Safety};
 
+use super::super::choices;
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, Table};
 
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=64))]
     nodes: Option<u32>,
     /// Who may lead: whoever is elected, or only with the lease of a majority
-    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = safeties())]
+    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = choices::safeties())]
     safety: Safety,
     /// A recovered better id leaves a healthy leader alone
     #[arg(long)]
@@ -162,9 +163,4 @@ fn verdict(reports: &[ManyReport], told: bool) -> Result<(), Failure> {
 
 fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(catalog::names().chain([ALL]))
-}
-
-fn safeties() -> impl TypedValueParser<Value = Safety> {
-    PossibleValuesParser::new(["classic", "quorum"])
-        .map(|name| if name == "quorum" { Safety::Quorum } else { Safety::Classic })
 }

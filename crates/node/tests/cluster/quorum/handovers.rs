@@ -1,10 +1,10 @@
 //! Leaders that give way: by `ctl transfer`, by SIGTERM, and by death under `on_close = "immediate"`.
 
-use client::{MemberEvent, News};
+use client::{Cause, Role};
 use rustix::process::Signal;
 use serde_json::Value;
 use testkit::claims::Pollers;
-use testkit::{Live, PATIENCE, Plan, done, refused, stderr, stdout};
+use testkit::{Change, Live, PATIENCE, Plan, done, refused, stderr, stdout};
 
 use super::{ALL, plan, runs};
 
@@ -79,20 +79,18 @@ async fn whoever_is_the_last_that_may_lead_does_not_step_down() {
     live.kill(1).await;
     while live.client(2).await.status().await.unwrap().peers.iter().any(|peer| peer.id == 1 && peer.connected) {}
     let epoch = live.agreement_on(2, &[2, 3]).await;
-    refused(&live.ctl(&["step-down"]).await, 1, &["member 2 does not step down", "nobody else stands"]);
+    refused(&live.ctl(&["step-down"]).await, 1, &["member 2 does not step down", "no other member can take over"]);
     assert_eq!(live.agreement(&[2, 3]).await, (2, epoch));
 }
 
 /// Everything that members report until one leads whom this fits.
-async fn events_until(live: &mut Live, fits: impl Fn(&MemberEvent) -> bool) -> Vec<MemberEvent> {
+async fn events_until(live: &mut Live, fits: impl Fn(&Change) -> bool) -> Vec<Change> {
     let mut events = Vec::new();
     let collect = async {
         loop {
-            if let News::Event(event) = live.observer.next().await.news {
-                events.push(event);
-                if events.last().is_some_and(&fits) {
-                    return;
-                }
+            events.extend(Change::of(&live.observer.next().await.news));
+            if events.last().is_some_and(&fits) {
+                return;
             }
         }
     };
@@ -108,11 +106,11 @@ async fn a_leader_that_is_told_to_leave_hands_over_first() {
         let before = live.agreement_on(5, ALL).await;
         let pollers = Pollers::start(&live);
         live.cluster.signal(5, Signal::TERM).unwrap();
-        let events = events_until(&mut live, |event| event.role == "leader" && event.id != 5).await;
+        let events = events_until(&mut live, |event| event.role == Role::Leader && event.id != 5).await;
         let successor = events.last().unwrap();
-        assert_eq!((successor.id, successor.cause.as_str()), (4, "elected"), "{events:?}");
+        assert_eq!((successor.id, successor.cause), (4, Cause::Elected), "{events:?}");
         assert!(successor.epoch > before, "{events:?}");
-        let lost = events.iter().find(|event| event.cause == "leader-lost");
+        let lost = events.iter().find(|event| event.cause == Cause::LeaderLost);
         assert_eq!(lost, None, "nobody had to notice its end");
         let ended = tokio::time::timeout(PATIENCE, live.cluster.reap(5)).await.expect("it leaves").unwrap();
         assert_eq!(ended.code(), Some(0), "{}", live.logs());

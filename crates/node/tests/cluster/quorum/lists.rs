@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use client::{Role, Safety};
 use testkit::{Live, PATIENCE, Plan};
 use tokio::process::Child;
 
@@ -59,10 +60,7 @@ async fn another_lease_or_list_than_on_disk_ends_the_start_and_than_the_others_t
         logged(&live, 1, &["refused", fact, "n1 has", "n2 has"]).await;
         logged(&live, 2, &["refused", fact, "n1 has", "n2 has"]).await;
         let alone = live.client(1).await.status().await.unwrap();
-        assert_eq!(
-            (alone.role.as_str(), alone.leader),
-            (if change == witness { "witness" } else { "candidate" }, None)
-        );
+        assert_eq!((alone.role, alone.leader), (if change == witness { Role::Witness } else { Role::Candidate }, None));
         assert_eq!(live.agreement(&[2, 3]).await, (3, before), "the others did not care");
     }
 }
@@ -86,8 +84,8 @@ async fn all_stopped_changed_and_accepted_they_go_on_in_later_epochs() {
 
 #[tokio::test]
 async fn another_kind_of_safety_than_on_disk_ends_the_start() {
-    for (was, is) in [("quorum", "classic"), ("classic", "quorum")] {
-        let mut live = Live::alone(&Plan { safety: was.into(), ..plan(3) });
+    for (was, is) in [(Safety::Quorum, Safety::Classic), (Safety::Classic, Safety::Quorum)] {
+        let mut live = Live::alone(&Plan { safety: was, ..plan(3) });
         live.agreement_on(3, THREE).await;
         live.kill_all(THREE).await;
         edit(&live, &format!("safety = \"{was}\""), &format!("safety = \"{is}\""));

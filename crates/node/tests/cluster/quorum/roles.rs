@@ -1,6 +1,6 @@
 //! Who votes without leading, and who does neither.
 
-use client::Observer;
+use client::{Observer, Role};
 use testkit::{Live, PATIENCE};
 
 use super::plan;
@@ -18,7 +18,7 @@ async fn nobody_leads(live: &mut Live, ids: &[u32]) {
     assert!(in_time, "{:?}\n{}", live.observer.views(), live.logs());
 }
 
-async fn role(live: &Live, id: u32) -> String {
+async fn role(live: &Live, id: u32) -> Role {
     live.client(id).await.status().await.unwrap().role
 }
 
@@ -26,7 +26,7 @@ async fn role(live: &Live, id: u32) -> String {
 async fn a_witness_makes_a_majority_and_never_leads() {
     let mut live = with_last("witness");
     let first = live.agreement_on(2, &[1, 2, 3]).await;
-    assert_eq!(role(&live, 3).await, "witness");
+    assert_eq!(role(&live, 3).await, Role::Witness);
     live.kill(2).await;
     // Two of three voters, one of them the witness.
     let second = live.agreement_on(1, &[1, 3]).await;
@@ -43,7 +43,7 @@ async fn a_witness_makes_a_majority_and_never_leads() {
 async fn a_learner_follows_and_its_life_matters_to_nobody() {
     let mut live = with_last("learner");
     let first = live.agreement_on(2, &[1, 2, 3]).await;
-    assert_eq!(role(&live, 3).await, "learner");
+    assert_eq!(role(&live, 3).await, Role::Learner);
     live.kill(3).await;
     live.cluster.start(3).unwrap();
     assert_eq!(live.agreement_on(2, &[1, 2, 3]).await, first);

@@ -1,12 +1,9 @@
 //! Processes of other protocol versions: the real `ctl` at a member of another one, the real `node` dialled by others.
 
-mod support;
-
 use std::time::Duration;
 
 use algorithms::catalog;
-use ctl::cluster::Plan;
-use support::{Live, PATIENCE, ctl, stderr};
+use testkit::{Live, PATIENCE, Plan, ctl, stderr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
