@@ -116,11 +116,42 @@ fn a_late_grant_of_an_earlier_request_makes_no_supporter() {
     assert!(one.machine.leads().is_some(), "a late grant of the request that won it makes one");
 }
 
+/// Under `immediate` a voter is free again when its connection has closed. Its answer may still be on the way, behind a
+/// slow write of its disk.
+#[test]
+fn a_grant_of_a_voter_whose_connection_closed_since_the_bid_counts_neither_for_the_bid_nor_for_its_lease() {
+    let mut one = settled(OnClose::Immediate);
+    let bid = bids(&mut one);
+    one.down(2);
+    one.up(2);
+    assert!(grant(&mut one, &[2], bid).is_empty() && one.machine.leads().is_none());
+    assert_eq!(grant(&mut one, &[3], bid).len(), 1, "a majority without it");
+    grant(&mut one, &[2], bid);
+    one.down(3);
+    assert_eq!(one.machine.leads(), None, "2 is no supporter");
+}
+
+#[test]
+fn a_late_grant_of_a_voter_whose_connection_closed_since_the_lease_began_makes_no_supporter() {
+    let mut one = settled(OnClose::Immediate);
+    let bid = bids(&mut one);
+    grant(&mut one, &[3], bid);
+    one.down(2);
+    one.up(2);
+    grant(&mut one, &[2], bid);
+    assert!(one.machine.leads().is_some());
+    one.down(3);
+    assert_eq!(one.machine.leads(), None, "2 is no supporter");
+}
+
 #[test]
 fn a_bid_that_too_many_refuse_is_abandoned_and_its_voters_are_released() {
     let mut one = settled(OnClose::WaitLease);
     let Bid { request, .. } = bids(&mut one);
-    assert!(one.get(2, Msg::Refuse { epoch: Epoch(0), request: request + 1 }).is_nothing(), "of another bid");
+    for voter in [2, 3] {
+        let of_another_bid = Msg::Refuse { epoch: Epoch(0), request: request - 1 };
+        assert!(one.get(voter, of_another_bid).is_nothing(), "of another bid");
+    }
     assert!(one.get(2, Msg::Refuse { epoch: Epoch(0), request }).is_nothing(), "two may still grant it");
     let wanted = one.get(3, Msg::Refuse { epoch: Epoch(0), request });
     let me = Released { holder: one.machine.holder(), epoch: Epoch(1) };

@@ -1,5 +1,6 @@
 //! Clusters of real processes: elected, killed, paused, cut, starved of their disks.
 
+mod binary;
 mod catalog;
 mod chaos;
 mod disk_faults;

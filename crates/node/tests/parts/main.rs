@@ -1,8 +1,7 @@
-//! Parts of the daemon, each alone: config, state file, ledger, the binary with bad input, the shape of the source, and the
-//! settings of the tests.
+//! Parts of the daemon, each alone: config, state file, ledger, the shape of the source, and the
+//! settings of the tests. No test here starts a process: a child would hold the lock of a data directory for a moment.
 
 mod architecture;
-mod cli;
 mod config;
 mod ledger;
 mod storage;

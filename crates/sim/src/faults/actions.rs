@@ -44,6 +44,8 @@ impl<S: Subject> World<'_, S> {
             Action::Attach(node) => self.attach(node),
             Action::Detach(node) => self.detach(node),
             Action::Wipe(node) => self.wipe(node),
+            Action::HangDisk(node) => self.hang_disk(node),
+            Action::FreeDisk(node) => self.free_disk(node),
             Action::Heal => self.heal(),
             Action::Agreed => self.check_agreement(),
         }
@@ -58,10 +60,28 @@ impl<S: Subject> World<'_, S> {
         }
         for node in 0..self.processes.len() {
             self.processes[node].doom = None;
+            self.free_disk(node);
             if self.processes[node].paused {
                 self.resume(node);
             }
             self.start(node);
+        }
+    }
+
+    fn hang_disk(&mut self, node: usize) {
+        self.stats.hangs += u64::from(!self.processes[node].disk.hangs);
+        self.processes[node].disk.hangs = true;
+    }
+
+    fn free_disk(&mut self, node: usize) {
+        let (now, process) = (self.now, &mut self.processes[node]);
+        if std::mem::take(&mut process.disk.hangs) {
+            process.disk.answers_since = now;
+        }
+        if std::mem::take(&mut process.disk.held) {
+            // Not here: a paused process does not notice before it runs again.
+            let start = process.start;
+            self.schedule(now, What::Written { node, start });
         }
     }
 

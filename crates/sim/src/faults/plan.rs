@@ -23,6 +23,7 @@ pub enum FaultKind {
     Flap,
     Operator,
     SlowNetwork,
+    /// Every write is slow, and now and then a disk answers nothing for as long as several leases.
     SlowDisk,
     Drift,
     /// Restarts without its disk; under quorum only.
@@ -90,6 +91,9 @@ pub(crate) enum Action {
     Detach(usize),
     /// Kills it and takes its disk away.
     Wipe(usize),
+    /// No write of this member ends before its disk goes on.
+    HangDisk(usize),
+    FreeDisk(usize),
     /// The last fault is over: everything is mended, resumed and restarted.
     Heal,
     /// Everybody must agree by now.
@@ -108,7 +112,7 @@ pub(crate) struct Plan {
     /// Ascending by time.
     pub actions: Vec<(u64, Action)>,
     pub heal_at: u64,
-    /// Longest message delay and longest fsync.
+    /// Longest message delay, and longest fsync of a disk that does not hang.
     pub delay_max: u64,
     pub fsync_max: u64,
     /// By how many millionths each clock runs fast.
@@ -229,7 +233,11 @@ impl Drawing<'_> {
                 self.actions.extend((0..self.nodes).map(|node| (at, Action::Attach(node))));
                 self.actions.extend((0..self.nodes).map(|node| (at + span, Action::Detach(node))));
             }
-            FaultKind::SlowNetwork | FaultKind::SlowDisk | FaultKind::Drift => {}
+            FaultKind::SlowDisk => {
+                self.actions.push((at, Action::HangDisk(node)));
+                self.actions.push((at + span, Action::FreeDisk(node)));
+            }
+            FaultKind::SlowNetwork | FaultKind::Drift => {}
         }
     }
 

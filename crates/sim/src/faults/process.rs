@@ -67,6 +67,12 @@ pub(crate) struct Disk<S: Subject> {
     pub record: Option<S::Durable>,
     /// Not yet done, and whether effects wait for it.
     pub writes: VecDeque<(S::Durable, bool)>,
+    /// No write ends.
+    pub hangs: bool,
+    /// The first write would have ended by now.
+    pub held: bool,
+    /// When it last began to answer again.
+    pub answers_since: u64,
 }
 
 impl<S: Subject> Process<S> {
@@ -75,7 +81,7 @@ impl<S: Subject> Process<S> {
             driver: None,
             start: 0,
             paused: false,
-            disk: Disk { record: None, writes: VecDeque::new() },
+            disk: Disk { record: None, writes: VecDeque::new(), hangs: false, held: false, answers_since: 0 },
             wakes_at: None,
             doom: None,
             dials: Dials {
@@ -107,6 +113,7 @@ impl<S: Subject> Process<S> {
         for (record, _) in self.disk.writes.drain(..).take(survive) {
             self.disk.record = Some(record);
         }
+        self.disk.held = false;
         self.wakes_at = None;
         self.doom = None;
         self.dials.wanted = NodeSet::default();

@@ -43,7 +43,8 @@ impl<S: Subject> World<'_, S> {
     pub(super) fn check_announcement(&mut self, node: usize, standing: Standing, cause: Cause) {
         self.look();
         let component = self.component(node);
-        let stable_since = component.iter().map(|at| self.changed[at.0]).max().unwrap_or(0);
+        let stable = |at: FullPos| self.changed[at.0].max(self.disk_answers_since(at.0));
+        let stable_since = component.iter().map(stable).max().unwrap_or(0);
         // A ring closes over members that stepped down, so it too may need any two of its members to be connected.
         let whole = component.iter().all(|a| component.iter().all(|b| a == b || self.network.intact(a.0, b.0)));
         let process = &self.processes[node];
@@ -51,10 +52,18 @@ impl<S: Subject> World<'_, S> {
         let announced = Announced { at: self.now, node, start: process.start, standing, cause, child };
         let members = self.view.members();
         let others = (0..members.len()).filter(|&other| other != node && self.votes(other));
-        let linked =
-            |other: usize| Some(self.network.intact_since(node, other)?.max(self.processes[other].settled_since?));
+        let linked = |other: usize| {
+            let talks = self.network.intact_since(node, other)?.max(self.processes[other].settled_since?);
+            Some(talks.max(self.disk_answers_since(node)).max(self.disk_answers_since(other)))
+        };
         let linked_since = others.filter_map(linked).collect();
         self.invariants.announced(&announced, &Scene { members, component, whole, stable_since, linked_since });
+    }
+
+    /// A member that waits for its disk is as good as not there.
+    fn disk_answers_since(&self, node: usize) -> u64 {
+        let disk = &self.processes[node].disk;
+        if disk.hangs { self.now } else { disk.answers_since }
     }
 
     pub(super) fn check_grant(&mut self, node: usize, epoch: Epoch, holder: Holder) {

@@ -57,6 +57,7 @@ pub struct Stats {
     pub kills: u64,
     pub starts: u64,
     pub pauses: u64,
+    pub hangs: u64,
     pub cuts: u64,
     /// Children that began to act on a leadership.
     pub children: u64,
@@ -336,6 +337,10 @@ impl<'a, S: Subject> World<'a, S> {
 
     fn written(&mut self, node: usize) {
         let disk = &mut self.processes[node].disk;
+        if disk.hangs {
+            disk.held = true;
+            return;
+        }
         let Some((record, barrier)) = disk.writes.pop_front() else { return };
         disk.record = Some(record.clone());
         if !disk.writes.is_empty() {

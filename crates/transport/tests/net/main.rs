@@ -6,3 +6,4 @@ mod flow;
 mod hostile;
 mod pairing;
 mod refusals;
+mod versions;

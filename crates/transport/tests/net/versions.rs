@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use common::{PATIENCE, connect, members};
+use super::common::{PATIENCE, connect, members};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
