@@ -55,24 +55,22 @@ fn first_sentence(source: &str) -> String {
 }
 
 /// What the picture shows of the dependencies: those that do not follow from others.
-pub(crate) fn without_implied(crates: &[Crate]) -> BTreeMap<&str, Vec<&str>> {
-    let of: BTreeMap<&str, &Crate> = crates.iter().map(|one| (one.name.as_str(), one)).collect();
-    let reaches = |from: &str, to: &str| {
-        let mut open = vec![from];
-        while let Some(next) = open.pop() {
-            if next == to {
-                return true;
+pub(crate) fn without_implied(crates: &[Crate]) -> Vec<(&str, &str)> {
+    let mut kept = Vec::new();
+    for one in crates {
+        for to in &one.uses {
+            let implied = one.uses.iter().any(|other| other != to && reaches(crates, other, to));
+            if !implied {
+                kept.push((one.name.as_str(), to.as_str()));
             }
-            open.extend(of[next].uses.iter().map(String::as_str));
         }
-        false
-    };
-    let direct = |one: &'_ Crate, to: &str| !one.uses.iter().any(|other| other != to && reaches(other, to));
-    let kept = |one| -> Vec<&str> {
-        let Crate { uses, .. } = one;
-        uses.iter().map(String::as_str).filter(|to| direct(one, to)).collect()
-    };
-    crates.iter().map(|one| (one.name.as_str(), kept(one))).collect()
+    }
+    kept
+}
+
+fn reaches(crates: &[Crate], from: &str, to: &str) -> bool {
+    let from = crates.iter().find(|one| one.name == from).expect("a crate of this workspace");
+    from.uses.iter().any(|next| next == to || reaches(crates, next, to))
 }
 
 /// The layer of every crate: 0 depends on nothing here, every other crate is one above the highest it depends on.

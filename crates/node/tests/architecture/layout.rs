@@ -42,16 +42,14 @@ pub(crate) fn lay_out(crates: &[Crate]) -> Layout<'_> {
         rows[top - layer].push(Place::Crate(name));
     }
     let mut arrows = Vec::new();
-    for (from, all) in graph::without_implied(crates) {
-        for to in all {
-            let mut arrow = vec![Place::Crate(from)];
-            for row in top - layers[from] + 1..top - layers[to] {
-                rows[row].push(Place::Passage(from, to));
-                arrow.push(Place::Passage(from, to));
-            }
-            arrow.push(Place::Crate(to));
-            arrows.push(arrow);
+    for (from, to) in graph::without_implied(crates) {
+        let mut arrow = vec![Place::Crate(from)];
+        for row in &mut rows[top - layers[from] + 1..top - layers[to]] {
+            row.push(Place::Passage(from, to));
+            arrow.push(Place::Passage(from, to));
         }
+        arrow.push(Place::Crate(to));
+        arrows.push(arrow);
     }
     untangle(&mut rows, &arrows);
     let width = rows.iter().map(|row| row_width(row)).fold(0.0, f64::max);

@@ -133,7 +133,12 @@ fn picture(crates: &[Crate]) -> String {
     let uses = "An arrow points to the crate that is used. Arrows that follow from others, and what only tests use, are left out.";
     heading(&mut body, 36.0, "Crates", uses);
     let y = draw_crates(&mut body, crates, &layout, MARGIN + (width - layout.width) / 2.0, 76.0) + 56.0;
-    heading(&mut body, y, "The way of a byte", "From a socket through one member to a socket, the disk and the clients.");
+    heading(
+        &mut body,
+        y,
+        "The way of a byte",
+        "From a socket through one member to a socket, the disk and the clients.",
+    );
     let y = draw_way(&mut body, MARGIN, width, y + 40.0) + MARGIN;
     let width = width + 2.0 * MARGIN;
     format!(
