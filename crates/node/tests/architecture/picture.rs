@@ -13,7 +13,7 @@ use super::way::{ARROWS, STEPS};
 const MARGIN: f64 = 24.0;
 const LINE: f64 = 14.0;
 /// Letters of a sentence that fit into a box.
-const LETTERS: usize = 36;
+const LETTERS: usize = 34;
 /// Between two rows.
 const SPACE: f64 = 44.0;
 
@@ -26,7 +26,7 @@ fn wrap(text: &str) -> Vec<String> {
     for word in text.split_whitespace() {
         let last = lines.last_mut().expect("a line");
         if last.is_empty() {
-            *last = word.to_owned();
+            last.push_str(word);
         } else if last.len() + 1 + word.len() <= LETTERS {
             let _ = write!(last, " {word}");
         } else {
@@ -142,7 +142,7 @@ fn picture(crates: &[Crate]) -> String {
     let y = draw_way(&mut body, MARGIN, width, y + 40.0) + MARGIN;
     let width = width + 2.0 * MARGIN;
     format!(
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0} {y:.0}" width="{width:.0}" height="{y:.0}" role="img" font-family="system-ui, sans-serif" font-size="11">
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0} {y:.0}" width="{width:.0}" height="{y:.0}" role="img" font-family="system-ui, sans-serif" font-size="11">
 <title>Crates of Conclave and the way of a byte</title>
 <style>
   text {{ fill: #222; text-anchor: middle }} .name {{ font-weight: bold; font-size: 13px }}
@@ -155,7 +155,7 @@ fn picture(crates: &[Crate]) -> String {
 <defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path class="tip" d="M0 0 L8 4 L0 8 z"/></marker></defs>
 <rect class="bg" width="100%" height="100%"/>
 {body}</svg>
-"##
+"#
     )
 }
 
