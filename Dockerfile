@@ -1,4 +1,4 @@
-# Builds inside a Rust image, for those who can pull one: `docker compose up --build`.
+# Builds inside a Rust image, where one can be pulled: `docker compose up --build`.
 # Without a registry use ./scripts/compose, which builds here and packs the result with Dockerfile.local.
 # Both give the same image: two binaries, the libraries they need, one config.
 

@@ -154,3 +154,16 @@ async fn the_examples_of_the_readme_run() {
         }
     }
 }
+
+/// The simulator's commands of a page stand alone in a line; on a healthy tree none of them finds anything.
+#[tokio::test]
+async fn the_examples_of_the_page_on_failing_seeds_run() {
+    let page = fs::read_to_string(root().join("docs/debugging-a-seed.md")).expect("the page");
+    let commands: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("ctl ")).collect();
+    assert!(commands.len() >= 5, "{commands:?}");
+    for command in commands {
+        let words: Vec<&str> = command.split('#').next().unwrap_or_default().split_whitespace().collect();
+        let output = ctl(&words).await;
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
+    }
+}

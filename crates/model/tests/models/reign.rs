@@ -18,7 +18,7 @@ fn complete(label: &str, model: &QuorumModel<Reign>) {
 
 /// It is too large for that.
 fn bounded(label: &str, model: &QuorumModel<Reign>) {
-    check(label, model, Limits::new(700_000, 300_000));
+    check(label, model, Limits::new(150_000, 50_000));
 }
 
 fn check(label: &str, model: &QuorumModel<Reign>, limits: Limits) -> Report {
