@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::path::Path;
+
 use algorithms::Topology;
 use algorithms::catalog::{self, Row};
 use ctl::cluster::{Plan, Scratch};
@@ -78,6 +80,29 @@ async fn a_bench_of_idle_members_reads_the_counters_of_all_their_threads() {
         assert!(member["threads"].as_u64().unwrap() >= 3, "{document}");
         assert!(member["rss_kib"].as_u64().unwrap() > 0, "{document}");
         assert!(member["cpu_percent"].as_f64().unwrap() > 0.0, "{document}");
+    }
+}
+
+/// The kernel closes them when the last thread that holds them has ended, and peers wait for that.
+#[tokio::test]
+async fn no_thread_of_a_member_beside_its_event_loop_holds_a_connection() {
+    let mut live = Live::start(&five());
+    live.agreement_on(5, ALL).await;
+    let process = live.cluster.pid(5).unwrap().to_string();
+    let table = std::fs::read_to_string(format!("/proc/{process}/net/tcp")).unwrap();
+    let connections: Vec<&str> = table.lines().skip(1).filter_map(|line| line.split_whitespace().nth(9)).collect();
+    let held = |thread: &Path| {
+        let files = std::fs::read_dir(thread.join("fd")).unwrap().flatten();
+        let files = files.filter_map(|file| std::fs::read_link(file.path()).ok()?.into_os_string().into_string().ok());
+        files.filter(|file| connections.iter().any(|inode| *file == format!("socket:[{inode}]"))).count()
+    };
+    for thread in std::fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten() {
+        let name = std::fs::read_to_string(thread.path().join("comm")).unwrap();
+        if thread.file_name().to_str() == Some(&process) {
+            assert!(held(&thread.path()) >= 5, "the event loop has a listener and four peers");
+        } else {
+            assert_eq!(held(&thread.path()), 0, "thread {name}");
+        }
     }
 }
 
