@@ -1,8 +1,8 @@
-//! A table of open files for threads that wait for the disk.
+//! A table of open files for each thread beside the event loop's.
 //!
 //! Peers take a closed connection for the death of a member. The kernel closes the connections of a killed process when
-//! the last thread that shares its table of open files has ended, and a thread inside a write to disk ends only when the
-//! disk has answered: a slow disk would hide the death for as long.
+//! the last thread that shares its table of open files has ended. A thread inside a write to disk ends only when the disk
+//! has answered: a slow disk would hide the death for as long. Every other thread has to be woken to end.
 
 use std::sync::mpsc;
 use std::{io, thread};

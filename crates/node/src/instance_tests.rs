@@ -51,7 +51,8 @@ fn member(row: &'static Row, safety: Safety, id: u32, seed: u64) -> Box<dyn Inst
     };
     let election = algorithms::Settings { wins: row.wins, ..algorithms::Settings::default() };
     let settings = Settings { election, ..Settings::default() };
-    let setup = Setup { me: Uid::plain(id), view, settings, stored: None, seed: seed + u64::from(id) };
+    let (me, instance) = (Uid::plain(id), InstanceId::ELECTION);
+    let setup = Setup { me, view, settings, stored: None, seed: seed + u64::from(id), instance };
     let mut member = start(row, safety, setup).expect("a new member needs no record");
     for peer in (1..=MEMBERS).filter(|&peer| peer != id) {
         member.peer(NodeId(peer), true);

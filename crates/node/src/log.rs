@@ -9,6 +9,8 @@ use std::thread;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::descriptors;
+
 /// Lines that may wait for a slow reader.
 const QUEUE: usize = 1024;
 
@@ -18,12 +20,13 @@ pub enum Format {
     Json,
 }
 
-/// Starts logging; the filter comes from `CONCLAVE_LOG` (such as `debug` or `transport=trace`), else `info`.
+/// Starts logging; the filter comes from `CONCLAVE_LOG` (such as `debug` or `transport=trace`), else `info`. Comes before
+/// the first socket: its thread must hold none open.
 pub fn init(format: Format) -> io::Result<()> {
     let (lines, queue) = sync_channel(QUEUE);
     let dropped = Arc::new(AtomicU64::new(0));
     let sink = Sink { lines, dropped: dropped.clone() };
-    thread::Builder::new().name("log".into()).stack_size(64 << 10).spawn(move || print_all(&queue, &dropped))?;
+    descriptors::spawn("log", move || print_all(&queue, &dropped))?;
     let filter = EnvFilter::try_from_env("CONCLAVE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(sink).with_ansi(false);
     let result = match format {

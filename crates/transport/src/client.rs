@@ -60,8 +60,8 @@ pub enum RecvError {
 /// An authenticated connection to one member.
 #[derive(Debug)]
 pub struct ClientConnection {
-    stream: TcpStream,
-    input: BytesMut,
+    sender: ClientSender,
+    receiver: ClientReceiver,
     member: AcceptorHello,
 }
 
@@ -75,7 +75,7 @@ pub async fn connect_client(address: &str, settings: &ClientSettings) -> Result<
 
 impl AsFd for ClientConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+        self.sender.stream.as_fd()
     }
 }
 
@@ -96,9 +96,17 @@ impl ClientConnection {
 
     /// Two halves that may be used at the same time. The connection closes when both are dropped.
     pub fn split(self) -> (ClientSender, ClientReceiver) {
-        let stream = Arc::new(self.stream);
-        let sender = ClientSender { stream: Arc::clone(&stream), output: BytesMut::new() };
-        (sender, ClientReceiver { stream, input: self.input })
+        (self.sender, self.receiver)
+    }
+
+    /// See [`ClientSender::send`].
+    pub async fn send(&mut self, payload: &[u8]) -> Result<(), FrameError> {
+        self.sender.send(payload).await
+    }
+
+    /// See [`ClientReceiver::recv`].
+    pub async fn recv(&mut self) -> Result<Option<Bytes>, RecvError> {
+        self.receiver.recv().await
     }
 }
 
@@ -156,7 +164,9 @@ async fn connect(address: &str, settings: &ClientSettings) -> Result<ClientConne
     let check = |member: &AcceptorHello| check_cluster(&settings.cluster, &member.cluster);
     let challenge = challenge(stream, &settings.cluster, Role::Client, settings.secret.as_ref(), check).await?;
     let Welcomed { parts: (stream, input), acceptor: member, .. } = challenge.prove().await?;
-    Ok(ClientConnection { stream, input, member })
+    let stream = Arc::new(stream);
+    let sender = ClientSender { stream: Arc::clone(&stream), output: BytesMut::new() };
+    Ok(ClientConnection { sender, receiver: ClientReceiver { stream, input }, member })
 }
 
 impl From<HandshakeError> for ConnectError {

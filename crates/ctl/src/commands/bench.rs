@@ -1,6 +1,8 @@
 //! `ctl bench`: measurements against a cluster of its own.
 
 mod failover;
+mod idle;
+mod settle;
 mod simulator;
 mod statistics;
 
@@ -8,7 +10,7 @@ use crate::args::Globals;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Measure: failover of real clusters, speed of the simulator
+/// Measure: failover of real clusters, what idle members cost, speed of the simulator
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -18,12 +20,14 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum What {
     Failover(failover::Args),
+    Idle(idle::Args),
     Sim(simulator::Args),
 }
 
 pub(crate) async fn run(args: Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     match args.what {
         What::Failover(args) => failover::run(&args, globals, output).await,
+        What::Idle(args) => idle::run(&args, output).await,
         What::Sim(args) => simulator::run(&args, output),
     }
 }

@@ -1,5 +1,7 @@
 //! `ctl leader`, `status`, `bench` and `up` over real members.
 
+use std::path::Path;
+
 use algorithms::Topology;
 use algorithms::catalog::{self, Row};
 use serde_json::Value;
@@ -28,6 +30,11 @@ async fn a_bench_tells_what_its_slowest_trial_waited_for() {
         let samples: Vec<f64> = document["samples_ms"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
         assert_eq!(samples.len(), 2, "{document}");
         assert!(document["discarded"].is_u64(), "{document}");
+        let eof: Vec<f64> =
+            document["eof_ms"]["samples"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+        assert_eq!(eof.len(), 2, "{document}");
+        let median = document["eof_median_ms"].as_f64().unwrap();
+        assert!((median - f64::midpoint(eof[0], eof[1])).abs() < 1e-9, "{document}");
         let slowest = &document["slowest"];
         assert_eq!(slowest["ms"].as_f64(), samples.iter().copied().reduce(f64::max), "{document}");
         assert!([1, 2].map(Value::from).contains(&slowest["last_member"]), "{document}");
@@ -35,6 +42,46 @@ async fn a_bench_tells_what_its_slowest_trial_waited_for() {
         assert!(parts.iter().any(|part| part["what"] == "the winner 2 led"), "{document}");
         assert_eq!(parts.last().unwrap()["after_ms"], slowest["ms"], "{document}");
         assert!(!slowest["waited_for"].as_str().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_bench_of_idle_members_reads_the_counters_of_all_their_threads() {
+    let output = ctl(&["bench", "idle", "-n", "3", "--seconds", "1", "-o", "json"]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let document: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let members = document["members"].as_array().unwrap();
+    let roles: Vec<&str> = members.iter().filter_map(|member| member["role"].as_str()).collect();
+    assert_eq!(roles, ["follower", "follower", "leader"], "{document}");
+    for member in members {
+        // A member hears heartbeats, and its ledger and disk have a thread each.
+        assert!(member["wakeups_per_s"].as_f64().unwrap() > 1.0, "{document}");
+        assert!(member["threads"].as_u64().unwrap() >= 3, "{document}");
+        assert!(member["rss_kib"].as_u64().unwrap() > 0, "{document}");
+        assert!(member["cpu_percent"].as_f64().unwrap() > 0.0, "{document}");
+    }
+}
+
+/// The kernel closes them when the last thread that holds them has ended, and peers wait for that.
+#[tokio::test]
+async fn no_thread_of_a_member_beside_its_event_loop_holds_a_connection() {
+    let mut live = Live::start(&five());
+    live.agreement_on(5, ALL).await;
+    let process = live.cluster.pid(5).unwrap().to_string();
+    let table = std::fs::read_to_string(format!("/proc/{process}/net/tcp")).unwrap();
+    let connections: Vec<&str> = table.lines().skip(1).filter_map(|line| line.split_whitespace().nth(9)).collect();
+    let held = |thread: &Path| {
+        let files = std::fs::read_dir(thread.join("fd")).unwrap().flatten();
+        let files = files.filter_map(|file| std::fs::read_link(file.path()).ok()?.into_os_string().into_string().ok());
+        files.filter(|file| connections.iter().any(|inode| *file == format!("socket:[{inode}]"))).count()
+    };
+    for thread in std::fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten() {
+        let name = std::fs::read_to_string(thread.path().join("comm")).unwrap();
+        if thread.file_name().to_str() == Some(&process) {
+            assert!(held(&thread.path()) >= 5, "the event loop has a listener and four peers");
+        } else {
+            assert_eq!(held(&thread.path()), 0, "thread {name}");
+        }
     }
 }
 

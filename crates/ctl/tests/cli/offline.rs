@@ -64,6 +64,7 @@ fn every_command_explains_itself() {
         &["config"],
         &["algorithms"],
         &["bench", "failover"],
+        &["bench", "idle"],
         &["bench", "sim"],
         &["sim", "run"],
         &["sim", "faults"],

@@ -1,6 +1,5 @@
 //! Other protocol versions, as raw bytes in both directions: every one ends with a sentence, none with a hang.
 
-
 use std::time::Duration;
 
 use super::common::{PATIENCE, connect, members};

@@ -1,10 +1,12 @@
 //! `ctl bench failover`: how long a cluster goes without a leader.
 //!
 //! The clock starts before the fault and stops when all survivors have reported the new leader on their event
-//! streams. Every stream is awaited, and each event is stamped as it arrives.
+//! streams. Every stream is awaited, and each event is stamped as it arrives. The stream of a killed leader ends when the
+//! kernel has taken its process apart, which nobody can notice earlier.
 
 mod course;
 mod machine;
+mod show;
 mod slowest;
 
 use std::io::IsTerminal;
@@ -13,36 +15,29 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use client::history::{Ledgers, MemberLedger};
-use client::{Client, Electorate, MemberStatus, Observer, Request, ask_all, format_duration, within};
-use serde::Serialize;
+use client::{Client, MemberStatus, Observer, ask_all, format_duration};
 use types::Safety;
 
 use self::course::{Course, Ending};
 use self::slowest::Slowest;
 use super::super::choices::{self, AlgorithmArg, TopologyArg};
 use super::super::up::Stop;
-use super::statistics::{Summary, summary};
+use super::settle::{PATIENCE, quiet, settle};
 use crate::args::Globals;
 use crate::cluster::{Cluster, Plan, Scratch, free_ports_elsewhere, node_binary};
 use crate::failure::{Exit, Failure};
-use crate::output::{Output, Table};
+use crate::output::Output;
 
-/// A trial that takes longer has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LOG_LINES: usize = 3;
 /// So many trials may be spoiled, or as many as were asked for.
 const DISCARDS_MAX: u32 = 10;
-/// By then members have written down that the old leader is back.
-const WRITTEN_DOWN: Duration = Duration::from_millis(1500);
-/// A disk that is busy for longer than this is busy all the time.
-const DISK_PATIENCE: Duration = Duration::from_secs(2);
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Measure the time from a leader's failure until all survivors report its successor
 ///
 /// Runs a cluster of its own in a temporary directory. After each trial the old leader is restarted with its data, and
 /// everybody agrees on it again before the next one. A trial before which members had left the leader is discarded and
-/// repeated. A trial begins when nothing of the one before is being written to disk. Below the table stands what the slowest trial waited for, by the members' own ledgers.
+/// repeated. A trial begins when nothing of the one before is being written to disk. EOF is the median time from the
+/// SIGKILL until the killed leader's connection to this command ended: the kernel's share, below which no failover can
+/// be. Below the table stands what the slowest trial waited for, by the members' own ledgers.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl bench failover
@@ -83,35 +78,12 @@ enum Fault {
     Transfer,
 }
 
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    algorithm: &'static str,
-    topology: &'static str,
-    safety: Safety,
-    nodes: u32,
-    fault: String,
-    trials: u32,
-    min_ms: f64,
-    median_ms: f64,
-    p95_ms: f64,
-    max_ms: f64,
-    samples_ms: Vec<f64>,
-    /// Messages of the algorithm that the survivors sent, per trial; heartbeats are not among them.
-    messages: Vec<u64>,
-    /// The most connections any member had to other members, before the first trial.
-    connections_max: usize,
-    /// The median write to disk of the survivors, over the whole run; what a grant waits for.
-    persist_ms: Option<f64>,
-    /// Trials before which the members had already left the leader: repeated, and in none of these numbers.
-    discarded: u32,
-    slowest: Option<Slowest>,
-}
-
 /// What the trials gave.
 #[derive(Debug, Default)]
 struct Samples {
     ms: Vec<f64>,
+    /// From the fault to the end of the old leader's stream; of killed leaders only.
+    eof_ms: Vec<f64>,
     messages: Vec<u64>,
     connections_max: usize,
     persist_us: Vec<u64>,
@@ -143,7 +115,7 @@ pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), 
         () = stop.wait() => Err(Failure::new(Exit::Failed, "interrupted")),
     };
     cluster.stop().await;
-    show(&plan, args, &outcome?, output)
+    show::show(&plan, args, &outcome?, output)
 }
 
 async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Samples> {
@@ -173,6 +145,7 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
         };
         let took = milliseconds(ending.last.after);
         samples.ms.push(took);
+        samples.eof_ms.extend(course.eof.map(milliseconds));
         let after = statuses(cluster, leader).await;
         samples.messages.push(sent(&after).saturating_sub(sent(&before)));
         samples.persist_us.extend(after.iter().filter_map(|status| status.persist_us));
@@ -201,25 +174,6 @@ async fn begin_anew(cluster: &mut Cluster, observer: &mut Observer, leader: u32)
     Ok(Instant::now())
 }
 
-/// Waits until nothing of the last trial is under way: members write down whom they met a second after they did, and a
-/// process that is killed inside a write closes its connections only when the disk has answered.
-async fn quiet(cluster: &Cluster, restarted: Instant) {
-    tokio::time::sleep_until((restarted + WRITTEN_DOWN).into()).await;
-    for endpoint in cluster.endpoints() {
-        // A page of the ledger comes when everything before it is on the disk.
-        let page = async {
-            let client = Client::connect(&endpoint.address, cluster.settings()).await?;
-            client.request(Request::History { after: Some(u64::MAX) }).await
-        };
-        // A member that does not answer is met in the trial.
-        let _ = within(DISK_PATIENCE, page).await;
-    }
-    let begun = Instant::now();
-    while cluster.ids().any(|id| cluster.waits_for_disk(id)) && begun.elapsed() < DISK_PATIENCE {
-        tokio::time::sleep(LOOK_AGAIN).await;
-    }
-}
-
 /// What all members wrote down, as far as they answer.
 async fn ledgers(cluster: &Cluster) -> Ledgers {
     let answers = client::ask_ledgers(&cluster.endpoints(), cluster.settings(), PATIENCE).await;
@@ -240,27 +194,10 @@ fn sent(statuses: &[MemberStatus]) -> u64 {
     statuses.iter().map(|status| status.election_messages).sum()
 }
 
-/// Waits until everybody follows one leader: the best, where the algorithm elects the best.
-async fn settle(cluster: &Cluster, observer: &mut Observer, best: Option<u32>) -> Result<u32> {
-    let nodes = observer.endpoints().len();
-    let agreed = |observer: &Observer| {
-        let (leader, _) = observer.agreed()?;
-        (observer.views().len() == nodes && best.is_none_or(|best| best == leader)).then_some(leader)
-    };
-    let _ = tokio::time::timeout(PATIENCE, observer.until(|observer| agreed(observer).is_some())).await;
-    agreed(observer).ok_or_else(|| {
-        let logs = cluster.ids().map(|id| format!("{id}: {}", cluster.log_tail(id, LOG_LINES)));
-        let logs = logs.collect::<Vec<_>>().join("\n");
-        let wanted = best.map_or_else(|| "one leader".to_owned(), |best| best.to_string());
-        let (verdict, patience) = (observer.verdict(&Electorate::Anybody), format_duration(PATIENCE));
-        anyhow!("members are {verdict} after {patience}, not all following {wanted}\n{logs}")
-    })
-}
-
 /// One fault, until the last survivor reported the successor. `None`: the members changed their leader before it, so
 /// that is not what was measured.
 async fn strike(
-    cluster: &mut Cluster,
+    cluster: &Cluster,
     observer: &mut Observer,
     old: u32,
     fault: Fault,
@@ -276,10 +213,10 @@ async fn strike(
     let lives = matches!(fault, Fault::StepDown | Fault::Transfer);
     let endpoints = observer.endpoints().len();
     let survivors: Vec<usize> = (0..endpoints).filter(|&other| other != at || lives).collect();
-    // What has arrived while nobody looked: a leader that is none any more is not struck.
+    // What has arrived while nobody looked: a leader that is none any more, or whose stream is lost, is not struck.
     while tokio::time::timeout(Duration::ZERO, observer.next()).await.is_ok() {}
-    let follows = |&at: &usize| observer.view(at).is_some_and(|view| view.leader == Some(old));
-    if !survivors.iter().all(follows) {
+    let follows = |at: usize| observer.view(at).is_some_and(|view| view.leader == Some(old));
+    if !(0..endpoints).all(follows) {
         return Ok(None);
     }
     let mut course = Course::begin(old, survivors, endpoints);
@@ -292,12 +229,10 @@ async fn strike(
     }
     let ended = async {
         loop {
-            tokio::select! {
-                biased;
-                report = observer.next() => course.take(&report),
-                (id, _) = cluster.next_exit() => if id == old { course.ended() },
-            }
-            if let Some(ending) = course.ending() {
+            course.take(&observer.next().await);
+            if let Some(ending) = course.ending()
+                && (fault != Fault::Kill || course.eof.is_some())
+            {
                 return ending;
             }
         }
@@ -306,72 +241,6 @@ async fn strike(
     course.stop();
     let ending = ending.map_err(|_| anyhow!("no successor after {}", format_duration(PATIENCE)))?;
     Ok((!course.is_spoiled()).then_some((course, ending)))
-}
-
-fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) -> Result<(), Failure> {
-    let Summary { min, median, p95, max } = summary(&samples.ms).context("no samples")?;
-    let persist = middle(&samples.persist_us).map(|us| us as f64 / 1e3);
-    let fault = args.fault.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
-    if output.is_json() {
-        return Ok(Output::json(&Document {
-            schema: "conclave.bench.failover/1",
-            algorithm: plan.row.name,
-            topology: plan.row.topology.name(),
-            safety: plan.safety,
-            nodes: plan.nodes,
-            fault,
-            trials: args.trials,
-            min_ms: min,
-            median_ms: median,
-            p95_ms: p95,
-            max_ms: max,
-            samples_ms: samples.ms.clone(),
-            messages: samples.messages.clone(),
-            connections_max: samples.connections_max,
-            persist_ms: persist,
-            discarded: samples.discarded,
-            slowest: samples.slowest.clone(),
-        })?);
-    }
-    let mut table = Table::new(&[
-        "ALGORITHM",
-        "TOPOLOGY",
-        "SAFETY",
-        ">NODES",
-        "FAULT",
-        ">TRIALS",
-        ">MIN",
-        ">MEDIAN",
-        ">P95",
-        ">MAX",
-        ">MESSAGES",
-        ">LINKS",
-        ">PERSIST",
-    ]);
-    let names = [plan.row.name, plan.row.topology.name(), plan.safety.name()].map(String::from);
-    let times = [min, median, p95, max].map(|ms| format!("{ms:.3} ms"));
-    let rest = [plan.nodes.to_string(), fault, args.trials.to_string()];
-    let persist = persist.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.3} ms"));
-    let messages = middle(&samples.messages).unwrap_or(0).to_string();
-    let cost = [messages, samples.connections_max.to_string(), persist];
-    table.plain(names.into_iter().chain(rest).chain(times).chain(cost));
-    Output::line(table.render(output))?;
-    if let Some(slowest) = &samples.slowest {
-        Output::line(slowest.line())?;
-    }
-    if samples.discarded > 0 {
-        Output::line(format!(
-            "discarded: {} trials, because members left the leader before the fault",
-            samples.discarded
-        ))?;
-    }
-    Ok(())
-}
-
-fn middle(of: &[u64]) -> Option<u64> {
-    let mut sorted = of.to_vec();
-    sorted.sort_unstable();
-    sorted.get(sorted.len() / 2).copied()
 }
 
 /// To the microsecond: finer digits would be noise.

@@ -21,8 +21,8 @@ pub(super) struct Course {
     /// Somebody had left the old leader before the fault.
     spoiled: bool,
     machine: Machine,
-    /// When the old leader's process was gone, with its connections; from the fault.
-    pub(super) gone: Option<Duration>,
+    /// When the old leader's stream ended here, from the fault: its process is gone as far as anybody can see.
+    pub(super) eof: Option<Duration>,
 }
 
 /// The last word of a survivor since the fault.
@@ -51,30 +51,28 @@ impl Course {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (start_wall_ms, last, spoiled) = (wall.as_millis() as u64, vec![None; endpoints], false);
         let (start_boot, start) = (boottime::now(), Instant::now());
-        Course { old, survivors, start, start_wall_ms, start_boot, last, spoiled, machine, gone: None }
+        Course { old, survivors, start, start_wall_ms, start_boot, last, spoiled, machine, eof: None }
     }
 
     pub(super) fn take(&mut self, report: &Report) {
-        let News::Became { announcement, transition } = &report.news else { return };
-        if self.survivors.contains(&report.at) {
-            self.spoiled |= self.is_too_early(report.when, announcement.wall_ms, transition);
-            self.last[report.at] = Some(Seen {
-                member: announcement.member,
-                leader: transition.leader(),
-                leads: transition.leads(),
-                after: report.when.saturating_duration_since(self.start),
-            });
+        let after = report.when.saturating_duration_since(self.start);
+        match &report.news {
+            News::Became { announcement, transition } if self.survivors.contains(&report.at) => {
+                self.spoiled |= self.is_too_early(report.when, announcement.wall_ms, transition);
+                let (leader, leads) = (transition.leader(), transition.leads());
+                self.last[report.at] = Some(Seen { member: announcement.member, leader, leads, after });
+            }
+            // A process that starts anew is dialled in vain first: only the first loss is the end.
+            News::Lost(_) if report.at == self.old as usize - 1 => {
+                self.eof.get_or_insert(after);
+            }
+            _ => {}
         }
     }
 
     /// A change that the fault did not cause: it arrived before it, or the member stamped it before it.
     fn is_too_early(&self, when: Instant, stamped_ms: u64, transition: &Transition) -> bool {
         transition.leader() != Some(self.old) && (when < self.start || stamped_ms < self.start_wall_ms)
-    }
-
-    /// The old leader's process has just ended.
-    pub(super) fn ended(&mut self) {
-        self.gone = Some(self.start.elapsed());
     }
 
     /// Call it when it has ended.
@@ -110,7 +108,7 @@ impl Course {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use client::{Announcement, Cause, Happened, InstanceId, Role, Standing};
+    use client::{Announcement, Cause, ClientError, Happened, InstanceId, Role, Standing};
     use types::{Epoch, NodeId};
 
     use super::*;
@@ -161,6 +159,17 @@ pub(super) mod tests {
         assert!(!ended.is_spoiled());
         let bystander = course(&[(2, None, -5, -5), (0, Some(2), 1, 1), (1, Some(2), 1, 2)]);
         assert!(bystander.ending().is_some() && !bystander.is_spoiled(), "the old leader's own words do not count");
+    }
+
+    #[test]
+    fn the_end_of_the_old_leaders_stream_is_the_first_loss_of_its_own() {
+        let mut course = begun();
+        for (at, ms) in [(0, 1), (2, 3), (2, 9)] {
+            let when = course.after(Duration::from_millis(ms));
+            course.take(&Report { at, when, news: News::Lost(ClientError::Closed) });
+        }
+        assert_eq!(course.eof, Some(Duration::from_millis(3)));
+        assert_eq!(course.ending(), None, "a lost stream names no successor");
     }
 
     #[test]

@@ -83,13 +83,12 @@ fn marks(course: &Course, ending: &Ending, ledgers: &Ledgers) -> Vec<Mark> {
     let survivors = ledgers.members.iter().map(|ledger| ledger.id).filter(|id| *id != course.old);
     let left = |id: u32| during(id).find(|(_, kind)| leaves(kind, course.old)).map(|(at, _)| (at, id));
     let mut marks = Vec::new();
-    // A write to disk that is under way keeps a killed process, and so its connections. This process may hear of its
-    // end later than its peers do, so that is no step of its own.
-    let gone = course.gone.map_or_else(String::new, |gone| {
-        format!(" (its process was known to be gone after {:.1} ms)", milliseconds(gone))
+    // This process may hear of the end later than the old leader's peers do, so that is no step of its own.
+    let eof = course.eof.map_or_else(String::new, |eof| {
+        format!(" (its connection to ctl had ended after {:.1} ms)", milliseconds(eof))
     });
     if let Some((at, id)) = survivors.clone().filter_map(left).min() {
-        marks.push((at, id, format!("member {id}, the first, left the old leader{gone}")));
+        marks.push((at, id, format!("member {id}, the first, left the old leader{eof}")));
     }
     if let Some((at, id)) = left(winner) {
         marks.push((at, id, format!("the winner {id} left it")));
