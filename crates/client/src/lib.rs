@@ -1,8 +1,10 @@
 //! Talking to the members of a cluster: the requests, the answers, an async client, and what the answers of all
 //! members together mean.
 //!
-//! - [`Client`] speaks to one member; [`Watch`] is its stream of events.
-//! - [`ask_all`] asks everybody at once; [`Observer`] follows everybody's events.
+//! - [`LeaderClient`] is for programs: it finds the leader and follows it from member to member.
+//! - [`Client`] speaks to one member, with any number of calls at once; [`Watch`] is its stream of announcements.
+//! - [`ask_all`] asks every member at once; [`Observer`] follows the announcements of all.
+//! - [`json`] is the JSON of all of it.
 //! - [`history`] judges what all members' ledgers say together.
 //! - [`Attachment`] ties work to one member's reign; [`Fence`] is how a resource refuses the work of an older one.
 //! - [`Verdict`] and [`find_leader`] judge what came of it. A member out of reach is unknown, never a disagreement.
@@ -20,6 +22,7 @@ mod fence;
 pub mod history;
 mod instant;
 pub mod json;
+mod leader;
 mod ledger;
 mod observe;
 mod verdict;
@@ -37,6 +40,7 @@ pub use endpoint::Endpoint;
 pub use explain::{Evidence, Explanation, cause_in_words, explain};
 pub use fence::{Fence, FenceError};
 pub use instant::{InstantError, format_instant, parse_instant};
+pub use leader::{Leader, LeaderClient};
 pub use ledger::{LedgerEntry, LedgerKind, LedgerPage};
 pub use observe::{News, Observer, Report};
 pub use transport::{ClientSettings, ConnectError, RefuseCode, Secret, SecretError};

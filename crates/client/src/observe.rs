@@ -106,6 +106,11 @@ impl Observer {
         self.views[at]
     }
 
+    /// Which endpoint this member answered at.
+    pub fn position_of(&self, member: u32) -> Option<usize> {
+        self.views.iter().position(|view| view.is_some_and(|view| view.id == member))
+    }
+
     /// Forgets what an endpoint said, when the caller knows better: it has just killed the member.
     pub fn forget(&mut self, at: usize) {
         self.views[at] = None;

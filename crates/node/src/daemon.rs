@@ -22,8 +22,8 @@ use bytes::{Buf, BytesMut};
 use client::{FailCode, Happened, Response};
 use member::{Command, NodeSet};
 use tokio::signal::unix::{SignalKind, signal};
-use transport::{DownReason, Event as NetEvent, Incarnation, Net, RefuseCode, Secret};
-use types::{InstanceId, since_boot};
+use transport::{DownReason, Event as NetEvent, Net, RefuseCode, Secret};
+use types::{Incarnation, InstanceId, since_boot};
 
 use self::attached::Attached;
 use self::calls::reply;
@@ -152,7 +152,6 @@ impl Daemon {
             instances.insert(election.instance, Running { machine, algorithm: election.row.name, shown, attached });
         }
         let volume = Volume::begin(disk, &config, id, stored, &mut instances).await?;
-        let incarnation = Incarnation { counter: incarnation.counter, nonce: incarnation.nonce };
         let addresses = peers().map(|peer| (peer.id.0, peer.address.clone())).collect();
         let mut settings = transport::Settings::new(config.name.clone(), id.0, incarnation, addresses);
         settings.facts = config.facts();
@@ -342,7 +341,7 @@ impl Daemon {
             NetEvent::Frame { from, payload } => self.frame_of(NodeId(from), payload),
             NetEvent::Up { peer, incarnation } => {
                 self.duplicate_since = None;
-                self.volume.met(NodeId(peer), incarnation_of(incarnation));
+                self.volume.met(NodeId(peer), incarnation);
                 self.link(NodeId(peer), true);
                 self.instances.values_mut().for_each(|running| running.machine.peer(NodeId(peer), true));
             }
@@ -457,15 +456,11 @@ fn subscribers(ledger: &Ledger<Subscription>, hooks: Option<HookQueue>) -> Vec<B
 
 /// What a voter may conclude from the end of a connection: only a close by the far side can be the end of its process.
 fn closed(peer: u32, incarnation: Incarnation, why: DownReason) -> Option<Command> {
-    (why == DownReason::Remote).then(|| Command::Closed(NodeId(peer), incarnation_of(incarnation)))
+    (why == DownReason::Remote).then(|| Command::Closed(NodeId(peer), incarnation))
 }
 
 fn failed(code: FailCode, reason: String) -> Response {
     Response::Failed { reason, code }
-}
-
-fn incarnation_of(Incarnation { counter, nonce }: Incarnation) -> member::Incarnation {
-    member::Incarnation { counter, nonce }
 }
 
 #[cfg(test)]
@@ -475,7 +470,7 @@ mod tests {
     #[test]
     fn only_a_close_by_the_far_side_can_free_a_promise() {
         let incarnation = Incarnation { counter: 3, nonce: 9 };
-        let expected = Command::Closed(NodeId(2), member::Incarnation { counter: 3, nonce: 9 });
+        let expected = Command::Closed(NodeId(2), incarnation);
         assert_eq!(closed(2, incarnation, DownReason::Remote), Some(expected));
         for why in [DownReason::Error, DownReason::Overflow, DownReason::Protocol, DownReason::Replaced] {
             assert_eq!(closed(2, incarnation, why), None, "{why}");

@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio_util::codec::{Decoder, Encoder};
+use types::Dice;
 
 use crate::codec;
 use crate::dialler::{HandshakeError, read_answer};
@@ -22,8 +23,6 @@ use crate::secret::Secret;
 const DEFAULT_CASES: u64 = 100_000;
 /// A pair of empty strings is two bytes on the wire and two `String`s in memory.
 const GROWTH: usize = size_of::<(String, String)>() / 2;
-/// What the ends of integers look like on the wire.
-const EDGES: &[u8] = &[0, 1, 2, 127, 128, 250, 251, 252, 253, 254, 255];
 
 /// Prints its number if the case fails, by whatever panic.
 struct Case(u64);
@@ -33,37 +32,6 @@ impl Drop for Case {
         if std::thread::panicking() {
             eprintln!("fuzz case {}", self.0);
         }
-    }
-}
-
-/// Splitmix64: neighbouring seeds give unrelated numbers.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % sides.max(1) as u64) as usize
-    }
-
-    fn mutated(&mut self, honest: &[u8]) -> Vec<u8> {
-        let mut bytes = honest.to_vec();
-        for _ in 0..=self.roll(4) {
-            let at = self.roll(bytes.len());
-            match self.roll(6) {
-                0 if !bytes.is_empty() => bytes[at] ^= 1 << self.roll(8),
-                1 if !bytes.is_empty() => bytes[at] = EDGES[self.roll(EDGES.len())],
-                2 if !bytes.is_empty() => _ = bytes.remove(at),
-                3 => bytes.insert(at, self.roll(256) as u8),
-                4 => bytes.truncate(at),
-                _ => {
-                    let piece = bytes[at..].to_vec();
-                    bytes.extend_from_slice(&piece[..piece.len().min(64)]);
-                }
-            }
-        }
-        bytes
     }
 }
 
@@ -163,7 +131,7 @@ impl Honest {
 
 /// The acceptor reads a hello and answers it; the proof of the honest dialler must not fit a changed one.
 fn hello(honest: &Honest, dice: &mut Dice) -> bool {
-    let original = &honest.hellos[dice.roll(2)];
+    let original = &honest.hellos[dice.below(2)];
     let bytes = dice.mutated(original);
     let Ok((version, hello)) = Hello::from_bytes(&bytes) else { return false };
     assert_eq!(version, SPOKEN.max);
@@ -182,7 +150,7 @@ fn hello(honest: &Honest, dice: &mut Dice) -> bool {
 
 /// The dialler reads the answer to its hello: a challenge, a refusal, or a range of versions.
 fn answer(honest: &Honest, dice: &mut Dice) -> bool {
-    let original = match dice.roll(4) {
+    let original = match dice.below(4) {
         0 => codec::to_vec(&Answer::Refused(refusal())).unwrap(),
         1 => Versions { min: 3, max: 4 }.to_bytes().to_vec(),
         _ => codec::to_vec(&honest.answer).unwrap(),
@@ -214,7 +182,7 @@ fn answer(honest: &Honest, dice: &mut Dice) -> bool {
 
 fn reply(honest: &Honest, dice: &mut Dice) -> bool {
     let refused = Reply::Refused(refusal());
-    let original = if dice.roll(4) == 0 { &refused } else { &honest.reply };
+    let original = if dice.below(4) == 0 { &refused } else { &honest.reply };
     let Some(reply) = decoded::<Reply>(&dice.mutated(&codec::to_vec(original).unwrap())) else { return false };
     if let Reply::Proof(proof) = &reply {
         let authenticated = honest.transcript().check_dialler(honest.acceptor.secret.as_ref(), proof).is_ok();
@@ -224,7 +192,7 @@ fn reply(honest: &Honest, dice: &mut Dice) -> bool {
 }
 
 fn verdict(_: &Honest, dice: &mut Dice) -> bool {
-    let original = match dice.roll(2) {
+    let original = match dice.below(2) {
         0 => Verdict::Refused(refusal()),
         _ => Verdict::Welcome { floor: 70_000 },
     };
@@ -236,7 +204,7 @@ fn verdict(_: &Honest, dice: &mut Dice) -> bool {
 fn frames(honest: &Honest, dice: &mut Dice) -> bool {
     let stream = dice.mutated(&honest.stream);
     let (whole, whole_ended) = cut_frames(&stream, stream.len().max(1));
-    let (pieces, pieces_ended) = cut_frames(&stream, 1 + dice.roll(stream.len()));
+    let (pieces, pieces_ended) = cut_frames(&stream, 1 + dice.below(stream.len()));
     assert_eq!((&whole, whole_ended), (&pieces, pieces_ended));
     let taken: usize = whole.iter().map(|frame| PREFIX_BYTES + frame.len()).sum();
     assert!(taken <= stream.len() && whole.iter().all(|frame| frame.len() <= FRAME_MAX_BYTES));
@@ -259,7 +227,7 @@ fn cut_frames(stream: &[u8], step: usize) -> (Vec<Bytes>, bool) {
 }
 
 fn value(honest: &Honest, dice: &mut Dice) -> bool {
-    let original = &honest.values[dice.roll(honest.values.len())];
+    let original = &honest.values[dice.below(honest.values.len())];
     let bytes = dice.mutated(original);
     let Some(value) = decoded::<Value>(&bytes) else { return false };
     stays_small(held_by(&value), &bytes);

@@ -10,10 +10,10 @@
 //! dialler has to find the chosen version at the beginning of the acceptor's hello.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
+pub use types::Incarnation;
 
 use crate::hello::{AcceptorHello, Hello, KeyId, NO_KEY, Role};
 use crate::secret::Secret;
@@ -28,19 +28,6 @@ const REFUSAL_TEXT_MAX_BYTES: usize = 2 << 10;
 const WRONG_SECRET: &str = "wrong secret";
 const DIALLER_LABEL: &[u8] = b"conclave dialler";
 const ACCEPTOR_LABEL: &[u8] = b"conclave acceptor";
-
-/// One incarnation of a member, that is one start of its process: a counter its storage increments at every start, and a random number for when storage is lost.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Incarnation {
-    pub counter: u64,
-    pub nonce: u64,
-}
-
-impl fmt::Display for Incarnation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{:016x}", self.counter, self.nonce)
-    }
-}
 
 /// Why a handshake was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use types::Dice;
+
 use crate::dial::Running;
 
 /// Traffic with one peer since the start, over all connections.
@@ -42,12 +44,12 @@ pub(crate) struct Backoff {
     min: Duration,
     max: Duration,
     next: Duration,
-    dice: u64,
+    dice: Dice,
 }
 
 impl Backoff {
     pub(crate) fn new(min: Duration, max: Duration, seed: u64) -> Self {
-        Self { min, max: max.max(min), next: min, dice: seed }
+        Self { min, max: max.max(min), next: min, dice: Dice(seed) }
     }
 
     /// The next pause: between half and the whole of a bound that doubles each time. Members that lost the same peer
@@ -55,19 +57,12 @@ impl Backoff {
     pub(crate) fn pause(&mut self) -> Duration {
         let bound = self.next;
         self.next = (bound * 2).min(self.max);
-        let sixteenths = (self.roll() % 9) as u32 + 8;
+        let sixteenths = self.dice.below(9) as u32 + 8;
         bound / 16 * sixteenths
     }
 
     pub(crate) fn reset(&mut self) {
         self.next = self.min;
-    }
-
-    /// A Weyl sequence with a finalising mix: spread is all that is asked of it.
-    fn roll(&mut self) -> u64 {
-        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.dice ^ (self.dice >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed ^ (mixed >> 31)
     }
 }
 

@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(audit.outcome, Outcome::Overlap, "{audit:?}");
         assert_eq!(
             (&audit.findings[0].epochs[..], &audit.findings[0].entries[..]),
-            (&[4, 5][..], &[(2, 2), (2, 3)][..])
+            (&[4, 5][..], &[2, 3].map(|sequence| EntryRef { member: 2, sequence })[..])
         );
         assert!(audit.findings[0].what.contains("voter 2"), "{audit:?}");
     }

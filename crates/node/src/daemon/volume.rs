@@ -111,11 +111,8 @@ impl Volume {
         self.disk.median()
     }
 
-    pub(super) fn seen(&self) -> Vec<(u32, transport::Incarnation)> {
-        let entry = |(peer, run): (&NodeId, &Incarnation)| {
-            (peer.0, transport::Incarnation { counter: run.counter, nonce: run.nonce })
-        };
-        self.file.volume.seen.iter().map(entry).collect()
+    pub(super) fn seen(&self) -> Vec<(u32, Incarnation)> {
+        self.file.volume.seen.iter().map(|(peer, &incarnation)| (peer.0, incarnation)).collect()
     }
 
     /// A member with an empty disk begins to count anew, and cannot know how far it had come. It has no promise to

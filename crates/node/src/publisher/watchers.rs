@@ -102,9 +102,15 @@ fn encoded(response: &Response) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+    use std::time::Duration;
+
     use client::Reply;
+    use transport::{ClientConnection, ClientSettings, Event, Incarnation, Settings, connect_client};
 
     use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
 
     #[test]
     fn a_reply_is_its_call_and_then_its_response() {
@@ -112,5 +118,88 @@ mod tests {
         let mut bytes = codec::to_vec(&reply.to).unwrap();
         bytes.extend(encoded(&reply.response).unwrap());
         assert_eq!(codec::decode::<Reply>(&bytes).unwrap(), reply);
+    }
+
+    fn announcement(sequence: u64, what: Happened) -> Announcement {
+        Announcement { member: 1, instance: InstanceId::ELECTION, sequence, wall_ms: 1, boot_ns: 1, what }
+    }
+
+    /// A member and a client of it, over a real connection.
+    async fn connected() -> (Net, ClientConnection, ClientId) {
+        let incarnation = Incarnation { counter: 1, nonce: 1 };
+        let settings = Settings::new("demo", 1, incarnation, Vec::new());
+        let mut net = Net::start(settings, TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
+        let settings = ClientSettings { cluster: "demo".into(), secret: None, deadline: PATIENCE };
+        let address = net.local_addr().to_string();
+        let (connection, client) = tokio::join!(connect_client(&address, &settings), async {
+            match net.event().await {
+                Event::ClientUp { client } => client,
+                other => panic!("{other:?}"),
+            }
+        });
+        (net, connection.unwrap(), client)
+    }
+
+    #[tokio::test]
+    async fn a_watcher_that_reads_again_is_told_how_much_it_missed_and_how_things_are() {
+        let (mut net, mut connection, client) = connected().await;
+        let mut watchers = Watchers::default();
+        let subscription = Subscription { client, call: CallId(9) };
+        watchers.add(subscription, InstanceId::ELECTION, true);
+        let long = Happened::Faults(vec!["x".repeat(4000)]);
+        let mut told = 0;
+        while !watchers.are_behind() {
+            told += 1;
+            watchers.tell(&announcement(told, long.clone()), &mut net);
+            net.flush();
+            assert!(told < 100_000, "the queue never filled");
+        }
+        for sequence in 1..=4 {
+            watchers.tell(&announcement(told + sequence, long.clone()), &mut net);
+        }
+        let now = announcement(told + 4, Happened::Leaving);
+        let present = BTreeMap::from([(InstanceId::ELECTION, now.clone())]);
+        watchers.catch_up(&mut net, &present);
+        assert!(watchers.are_behind(), "there is no room yet");
+        let mut got = Vec::new();
+        let reading = async {
+            loop {
+                let frame = tokio::select! {
+                    frame = connection.recv() => frame.unwrap().expect("an open connection"),
+                    event = net.event() => panic!("{event:?}"),
+                };
+                let Reply { to, response } = codec::decode(&frame).unwrap();
+                assert_eq!(to, CallId(9));
+                got.push(response);
+                watchers.catch_up(&mut net, &present);
+                net.flush();
+                if got.len() as u64 == told + 1 {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, reading).await.expect("the gap and the present standing");
+        assert_eq!(got[got.len() - 2..], [Response::Gap { missed: 5 }, Response::Announced(now)]);
+        assert!(!watchers.are_behind());
+        watchers.gone(client);
+        assert!(watchers.all.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_watcher_hears_of_its_own_instance_and_of_what_it_asked_for() {
+        let (mut net, mut connection, client) = connected().await;
+        let mut watchers = Watchers::default();
+        watchers.add(Subscription { client, call: CallId(1) }, InstanceId::ELECTION, true);
+        watchers.add(Subscription { client, call: CallId(2) }, InstanceId(256), true);
+        watchers.add(Subscription { client, call: CallId(3) }, InstanceId::ELECTION, false);
+        watchers.tell(&announcement(1, Happened::Leaving), &mut net);
+        watchers.tell(&Announcement { instance: InstanceId(256), ..announcement(2, Happened::Leaving) }, &mut net);
+        net.flush();
+        let mut calls = Vec::new();
+        for _ in 0..2 {
+            let frame = connection.recv().await.unwrap().unwrap();
+            calls.push(codec::decode::<Reply>(&frame).unwrap().to.0);
+        }
+        assert_eq!(calls, [1, 2], "changes of standing alone are for the third");
     }
 }

@@ -7,6 +7,8 @@ mod disk_faults;
 mod history;
 mod hooks;
 mod hostile;
+mod instances;
 mod live;
 mod quorum;
 mod volumes;
+mod watchers;

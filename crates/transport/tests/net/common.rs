@@ -101,14 +101,4 @@ pub(crate) fn is_down(event: &Event, id: PeerId, reason: DownReason) -> bool {
     matches!(event, Event::Down { peer, why, .. } if *peer == id && *why == reason)
 }
 
-/// A small seeded generator, so that a failing round can be run again.
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
+pub(crate) use types::Dice;

@@ -145,12 +145,12 @@ async fn thousands_of_mutated_hellos_cause_no_event_and_no_panic() {
     let work = async {
         for _ in 0..3000 {
             let mut bytes = hello.clone();
-            for _ in 0..=dice.roll(3) {
-                let at = dice.roll(bytes.len() as u64) as usize;
-                bytes[at] = dice.roll(256) as u8;
+            for _ in 0..=dice.below(3) {
+                let at = dice.below(bytes.len());
+                bytes[at] = dice.below(256) as u8;
             }
             // Then a forged proof, in case the hello still reads well.
-            let extra: Vec<u8> = (0..dice.roll(80)).map(|_| dice.roll(256) as u8).collect();
+            let extra: Vec<u8> = (0..dice.below(80)).map(|_| dice.below(256) as u8).collect();
             let mut stream = TcpStream::connect(address).await.unwrap();
             let _ = stream.write_all(&bytes).await;
             let _ = stream.write_all(&extra).await;
