@@ -98,8 +98,8 @@ pub fn open(dir: &Path) -> Result<(Store, Option<StateFile>), StorageError> {
         put_authority(&mut file, InstanceId::ELECTION, AuthorityRecord::from_v1(&legacy).encode());
     }
     // A volume without its member's promises has forgotten them, and so has one whose promises cannot be read.
-    let kept = file.sections().iter().filter(|(_, kind, _)| *kind == RecordKind::Authority.number());
-    let unreadable = kept.filter(|(instance, ..)| authority(&file, *instance).is_none()).count() > 0;
+    let mut kept = file.sections().iter().filter(|(_, kind, _)| *kind == RecordKind::Authority.number());
+    let unreadable = kept.any(|(instance, ..)| instance.is_election() && authority(&file, instance).is_none());
     if unreadable || authority(&file, InstanceId::ELECTION).is_none() {
         return Err(StorageError::Damaged { path: store.path(), damage: Damage::Content });
     }

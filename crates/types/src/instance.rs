@@ -15,6 +15,11 @@ impl InstanceId {
     pub const LOCKS: InstanceId = InstanceId(1);
     /// The first number that a config may give to an instance of its own.
     pub const FIRST_CONFIGURED: InstanceId = InstanceId(256);
+
+    /// The cluster's own election, or one that a config adds: both keep the records of a member.
+    pub fn is_election(self) -> bool {
+        self == Self::ELECTION || self >= Self::FIRST_CONFIGURED
+    }
 }
 
 impl fmt::Display for InstanceId {

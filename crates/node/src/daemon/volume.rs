@@ -140,7 +140,13 @@ impl Volume {
     }
 
     fn instances(&self) -> impl Iterator<Item = (InstanceId, AuthorityRecord)> {
-        let ids: BTreeSet<InstanceId> = self.file.sections().iter().map(|(instance, ..)| instance).collect();
+        let ids: BTreeSet<InstanceId> = self
+            .file
+            .sections()
+            .iter()
+            .map(|(instance, ..)| instance)
+            .filter(|instance| instance.is_election())
+            .collect();
         ids.into_iter().filter_map(|instance| Some((instance, records::authority(&self.file, instance)?)))
     }
 

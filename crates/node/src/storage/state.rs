@@ -87,7 +87,8 @@ impl StateFile {
         StateFile { volume, legacy: None, sections: Sections::default() }
     }
 
-    /// A record as it was put. Its version is between 1 and [`RecordKind::version`].
+    /// A record as it was put. The version of an election's record is between 1 and [`RecordKind::version`]; other
+    /// machines check their own.
     pub fn record(&self, instance: InstanceId, kind: RecordKind) -> Option<&Section> {
         self.sections.get(instance, kind.number())
     }
@@ -127,7 +128,7 @@ impl StateFile {
         let nonsense = Unreadable::Damaged(Damage::Content);
         let volume = sections.remove(InstanceId::ELECTION, VOLUME).ok_or(nonsense)?;
         check_version("volume", volume.version, VOLUME_VERSION)?;
-        for (_, number, section) in sections.iter() {
+        for (_, number, section) in sections.iter().filter(|(instance, ..)| instance.is_election()) {
             if let Some(kind) = RecordKind::ALL.into_iter().find(|kind| kind.number() == number) {
                 check_version(kind.name(), section.version, kind.version())?;
             }

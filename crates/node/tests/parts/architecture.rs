@@ -1,14 +1,9 @@
 //! The rooms and what must stay absent from them (see ARCHITECTURE.md), checked on the source itself.
 
-#[path = "architecture/graph.rs"]
 mod graph;
-#[path = "architecture/layout.rs"]
 mod layout;
-#[path = "architecture/picture.rs"]
 mod picture;
-#[path = "architecture/way.rs"]
 mod way;
-#[path = "architecture/where_is.rs"]
 mod where_is;
 
 use std::fs;
@@ -41,16 +36,17 @@ fn sources(of: &str) -> Vec<(PathBuf, String)> {
 #[test]
 fn crates_depend_only_in_the_agreed_direction() {
     let allowed: &[(&str, &[&str])] = &[
-        ("algorithms", &[]),
-        ("member", &["algorithms"]),
-        ("transport", &[]),
-        ("client", &["transport"]),
+        ("types", &[]),
+        ("algorithms", &["types"]),
+        ("member", &["algorithms", "types"]),
+        ("transport", &["types"]),
+        ("client", &["transport", "types"]),
         ("sim", &["algorithms", "member"]),
         ("model", &["algorithms", "member"]),
-        ("node", &["algorithms", "client", "member", "transport"]),
-        ("ctl", &["algorithms", "client", "sim"]),
+        ("node", &["algorithms", "client", "member", "transport", "types"]),
+        ("ctl", &["algorithms", "client", "sim", "types"]),
         // For tests only: no other crate has it but as a dev-dependency.
-        ("testkit", &["client", "ctl", "member", "node"]),
+        ("testkit", &["client", "ctl", "member", "node", "types"]),
     ];
     for one in graph::workspace() {
         let line = allowed.iter().find(|(name, _)| *name == one.name);
@@ -62,11 +58,11 @@ fn crates_depend_only_in_the_agreed_direction() {
 }
 
 #[test]
-fn the_textbook_machines_depend_on_nothing_but_serde() {
+fn the_textbook_machines_depend_on_nothing_but_the_vocabulary_and_serde() {
     let manifest = fs::read_to_string(crates().join("algorithms/Cargo.toml")).expect("a manifest");
     let manifest: toml::Table = manifest.parse().expect("TOML");
     let table = manifest["dependencies"].as_table().expect("dependencies");
-    assert_eq!(table.keys().collect::<Vec<_>>(), ["serde"]);
+    assert_eq!(table.keys().collect::<Vec<_>>(), ["serde", "types"]);
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -75,8 +71,19 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn pure_crates_know_no_clock_no_chance_no_tasks_and_no_logs() {
-    let banned =
-        ["tokio", "Instant", "SystemTime", "thread_rng", "async", "await", "tracing", "println", "HashMap", "HashSet"];
+    let banned = [
+        "tokio",
+        "Instant",
+        "SystemTime",
+        "thread_rng",
+        "async",
+        "await",
+        "tracing",
+        "println",
+        "HashMap",
+        "HashSet",
+        "since_boot",
+    ];
     for room in ["algorithms", "member"] {
         for (path, text) in sources(room) {
             for word in words(&text) {
@@ -103,7 +110,7 @@ fn no_algorithm_is_named_outside_the_catalog() {
 
 #[test]
 fn the_wire_format_is_known_to_one_file() {
-    for room in ["algorithms", "member", "transport", "client", "node", "ctl", "sim", "model"] {
+    for room in ["types", "algorithms", "member", "transport", "client", "node", "ctl", "sim", "model"] {
         for (path, text) in sources(room) {
             let here = path.ends_with("transport/src/codec.rs");
             assert!(here || !words(&text).any(|word| word == "bincode"), "{}", path.display());
@@ -161,7 +168,7 @@ fn effect_outbox_barrier_and_timer_order_are_defined_once() {
         .collect();
     outboxes.sort_unstable();
     assert_eq!(outboxes, ["algorithms/src/drive/effects.rs", "sim/src/bare/wire.rs"]);
-    for driver in ["node/src/host.rs", "sim/src/faults/process.rs", "model/src/members.rs", "model/src/reign.rs"] {
+    for driver in ["node/src/instance.rs", "sim/src/faults/process.rs", "model/src/members.rs", "model/src/reign.rs"] {
         assert!(files_with(&code, "Driver<").contains(&driver), "{driver} has a driver of its own");
     }
 }
@@ -193,5 +200,5 @@ fn which_authority_runs_is_asked_nowhere_and_how_long_a_machine_lives_once() {
         .map(|(path, _)| path.as_str())
         .collect();
     names_one.sort_unstable();
-    assert_eq!(names_one, ["member/src/live.rs", "member/src/settings.rs"]);
+    assert_eq!(names_one, ["member/src/live.rs"]);
 }

@@ -178,7 +178,10 @@ fn members_are_told_apart_by_their_facts() {
     }
     let facts = good().facts();
     let names: Vec<&str> = facts.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["algorithm", "topology", "members", "safety", "wins", "lease", "max_drift", "on_close"]);
+    assert_eq!(
+        names,
+        ["algorithm", "topology", "members", "safety", "wins", "lease", "max_drift", "on_close", "instances"]
+    );
     let lease = facts.iter().find(|(name, _)| name == "lease").unwrap();
     assert_eq!(lease.1, "500ms");
 }

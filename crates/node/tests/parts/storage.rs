@@ -148,8 +148,8 @@ fn a_file_of_another_kind_and_one_of_a_newer_version_are_told_apart() {
 #[test]
 fn a_section_of_a_newer_version_is_named_with_what_to_do() {
     let dir = Dir::new("newer-section");
-    for (kind, name) in [(3, "authority"), (4, "algorithm")] {
-        let error = refused(&dir, &file_with(&[(0, kind, 2, b"from the future")]), name);
+    for (instance, kind, name) in [(0, 3, "authority"), (0, 4, "algorithm"), (256, 3, "authority")] {
+        let error = refused(&dir, &file_with(&[(instance, kind, 2, b"from the future")]), name);
         assert!(matches!(error, StorageError::NewerSection { version: 2, known: 1, .. }), "{error}");
         let printed = error.to_string();
         assert!(printed.contains(&format!("the {name} section of the state file")), "{printed}");
