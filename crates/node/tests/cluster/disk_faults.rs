@@ -12,7 +12,10 @@ use std::time::Duration;
 
 use algorithms::catalog;
 use client::{Client, LedgerEntry, LedgerKind};
-use testkit::volume::{record, run};
+use rustix::process::Signal;
+use testkit::claims::Pollers;
+use testkit::lead::send;
+use testkit::volume::{self, record, run};
 use testkit::{Live, PATIENCE, Plan, stderr, stdout, strace};
 
 const ALL: &[u32] = &[1, 2, 3];
@@ -115,6 +118,7 @@ async fn a_kill_at_any_step_of_a_write_leaves_the_old_record_or_the_new_one() {
     let writes = testkit::number("CONCLAVE_DISK_WRITES", 3);
     let mut live = Live::start(&three());
     live.agreement_on(3, ALL).await;
+    live.voting(ALL).await;
     let (mut grants, mut leaders) = (BTreeMap::new(), BTreeMap::new());
     // The one only grants; the other is the best, comes back to lead, and grants to itself first.
     for (victim, writes) in [(1, 1..=writes), (3, 3..=writes + 1)] {
@@ -168,6 +172,7 @@ async fn nobody_hears_of_a_run_before_it_is_on_disk() {
     }
     let mut live = Live::start(&three());
     live.agreement_on(3, ALL).await;
+    live.voting(ALL).await;
     live.kill(1).await;
     let before = record(&live.cluster.data_directory(1)).unwrap();
     // Long enough for every connection to be made, and then it is killed with nothing written.
@@ -185,6 +190,7 @@ async fn a_member_whose_disk_fails_grants_nothing_and_ends_while_the_others_go_o
     }
     let mut live = Live::start(&three());
     live.agreement_on(3, ALL).await;
+    live.voting(ALL).await;
     // At the first write of a run, and later: of the best member, which would lead, and of one that would follow.
     for (victim, call, error, from) in [
         (3, "fsync", "EIO", 1),
@@ -222,4 +228,36 @@ async fn a_member_whose_disk_fails_grants_nothing_and_ends_while_the_others_go_o
             assert!(!gave && !led, "{what}: {entry:?}");
         }
     }
+}
+
+/// The leader asks for the next epoch, and its own grant of that waits for a disk that hangs for several leases. The
+/// others elect another leader meanwhile; what the old one says of itself must have ended with its lease.
+#[tokio::test]
+async fn a_leader_whose_disk_hangs_claims_nothing_after_its_lease() {
+    if !strace::works() {
+        return;
+    }
+    let mut live = Live::start(&three());
+    live.agreement_on(3, ALL).await;
+    live.voting(ALL).await;
+    live.kill(3).await;
+    // After the start and the epochs it follows, every write takes eight leases.
+    let (config, data) = (live.cluster.config(), live.cluster.data_directory(3));
+    let wrapper = wrapper(&data, false, &["fsync:delay_enter=4000000:when=4+".to_owned()]);
+    let mut member = volume::start(&wrapper, &live.cluster, &config, 3, &data);
+    let first = live.agreement_on(3, ALL).await;
+    let pollers = Pollers::start(&live);
+    pollers.heard(first).await;
+    // It may be replaced before it answers.
+    let _ = live.ctl(&["elect"]).await;
+    let (_, second) = live.agreement_that(&[1, 2], |leader, _| leader != 3).await;
+    assert!(second > first, "epoch {second} after {first}");
+    pollers.heard(second).await;
+    // A question of a time when the successor was known, answered while the disk still hangs.
+    let said = live.client(3).await.status().await.unwrap();
+    assert!(said.role != "leader" || said.epoch > second, "{said:?}");
+    let (answers, claims) = pollers.judge(&live);
+    assert!(answers > 0 && claims > 0);
+    send(volume::below(&member), Signal::KILL);
+    member.wait().await.unwrap();
 }
