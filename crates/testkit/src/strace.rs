@@ -4,6 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::PATIENCE;
+
 /// A system call that changes a file or makes a change durable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
@@ -16,11 +20,34 @@ pub struct Call {
 pub fn works() -> bool {
     let works = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).status().is_ok_and(|s| s.success());
     if !works {
-        let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
-        assert!(!ci, "strace is missing or may not trace: install it, or allow ptrace");
-        eprintln!("SKIPPED: strace is missing or may not trace");
+        skipped("strace is missing or may not trace");
     }
     works
+}
+
+fn skipped(why: &str) {
+    let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+    assert!(!ci, "{why}: install it, or allow ptrace");
+    eprintln!("SKIPPED: {why}");
+}
+
+/// Puts the same words, as those before a command line, on a process that runs already. It is traced when this returns,
+/// and until the child is dropped. `None`, and loud, where only a child may be traced.
+pub async fn attach(words: &[String], pid: u32) -> Option<tokio::process::Child> {
+    let quiet = |word: &&String| word.as_str() != "-qq";
+    let mut command = tokio::process::Command::new(&words[0]);
+    command.args(words[1..].iter().filter(quiet)).args(["-p", &pid.to_string()]).kill_on_drop(true);
+    let mut strace = command.stderr(std::process::Stdio::piped()).spawn().expect("strace");
+    let mut lines = BufReader::new(strace.stderr.take().expect("its stderr")).lines();
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("strace says something");
+    let line = line.expect("readable").unwrap_or_default();
+    if !line.contains("attached") {
+        skipped(&format!("strace may not trace a running process: {line}"));
+        return None;
+    }
+    // It must be able to go on talking.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    Some(strace)
 }
 
 /// The words before a command line: faults on the calls that touch a path.

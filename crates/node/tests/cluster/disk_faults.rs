@@ -12,10 +12,8 @@ use std::time::Duration;
 
 use algorithms::catalog;
 use client::{Client, LedgerEntry, LedgerKind};
-use rustix::process::Signal;
 use testkit::claims::Pollers;
-use testkit::lead::send;
-use testkit::volume::{self, record, run};
+use testkit::volume::{record, run};
 use testkit::{Live, PATIENCE, Plan, stderr, stdout, strace};
 
 const ALL: &[u32] = &[1, 2, 3];
@@ -230,34 +228,27 @@ async fn a_member_whose_disk_fails_grants_nothing_and_ends_while_the_others_go_o
     }
 }
 
-/// The leader asks for the next epoch, and its own grant of that waits for a disk that hangs for several leases. The
-/// others elect another leader meanwhile; what the old one says of itself must have ended with its lease.
+/// The leader asks for the next epoch, and its own grant of that waits for a disk that hangs for eight leases. The others
+/// elect another leader meanwhile; what the old one says of itself must have ended with its lease.
 #[tokio::test]
 async fn a_leader_whose_disk_hangs_claims_nothing_after_its_lease() {
     if !strace::works() {
         return;
     }
     let mut live = Live::start(&three());
-    live.agreement_on(3, ALL).await;
-    live.voting(ALL).await;
-    live.kill(3).await;
-    // After the start and the epochs it follows, every write takes eight leases.
-    let (config, data) = (live.cluster.config(), live.cluster.data_directory(3));
-    let wrapper = wrapper(&data, false, &["fsync:delay_enter=4000000:when=4+".to_owned()]);
-    let mut member = volume::start(&wrapper, &live.cluster, &config, 3, &data);
     let first = live.agreement_on(3, ALL).await;
+    live.voting(ALL).await;
+    let state = live.cluster.data_directory(3).join("state.tmp");
+    let hang = strace::inject(&state, &["fsync:delay_enter=4000000".to_owned()]);
+    let Some(_strace) = strace::attach(&hang, live.cluster.pid(3).unwrap()).await else { return };
     let pollers = Pollers::start(&live);
     pollers.heard(first).await;
     // It may be replaced before it answers.
-    let _ = live.ctl(&["elect"]).await;
+    let _ = live.client(3).await.elect().await;
     let (_, second) = live.agreement_that(&[1, 2], |leader, _| leader != 3).await;
     assert!(second > first, "epoch {second} after {first}");
     pollers.heard(second).await;
-    // A question of a time when the successor was known, answered while the disk still hangs.
     let said = live.client(3).await.status().await.unwrap();
     assert!(said.role != "leader" || said.epoch > second, "{said:?}");
-    let (answers, claims) = pollers.judge(&live);
-    assert!(answers > 0 && claims > 0);
-    send(volume::below(&member), Signal::KILL);
-    member.wait().await.unwrap();
+    pollers.judge(&live);
 }
