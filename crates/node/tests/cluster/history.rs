@@ -48,7 +48,9 @@ async fn reigns_are_told_over_a_killed_leader_and_a_full_restart() {
     assert_eq!(code, Some(0));
     assert_eq!(history["missing"], serde_json::json!(["3"]), "the dead member's ledger is missing, and said");
     assert_eq!(reign(&history, 3, second)["claimed"], false, "its followers tell of it");
-    assert!(last_before(&history, 2, u64::MAX)["to_latest_ms"].is_null(), "the present reign lasts");
+    let present = last_before(&history, 2, u64::MAX);
+    assert!(present["to_latest_ms"].is_null(), "the present reign lasts");
+    let present = present["epoch"].as_u64().unwrap();
 
     live.kill_all(&[1, 2]).await;
     live.cluster.start_all().unwrap();
@@ -60,7 +62,8 @@ async fn reigns_are_told_over_a_killed_leader_and_a_full_restart() {
         assert_eq!(reign(&history, leader, epoch)["claimed"], true, "epoch {epoch}");
     }
     assert_eq!(last_before(&history, 3, third)["end"], "process-ended");
-    assert_eq!(last_before(&history, 2, fourth)["end"], "process-ended");
+    // Not its last one before the fourth: while all start anew it may lead for a moment.
+    assert_eq!(reign(&history, 2, present)["end"], "process-ended");
 
     // Before both deaths, before the restart.
     let from = reign(&history, 3, first)["from_ms"].to_string();
