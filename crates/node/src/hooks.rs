@@ -173,13 +173,13 @@ impl Queue {
 
 async fn run_all(command: &str, queue: &Queue) {
     while let Some(change) = queue.next().await {
-        if let Err(error) = run(command, &change).await {
+        if let Err(error) = run(command, &change, LIMIT).await {
             tracing::warn!(%error, "on_change cannot be run");
         }
     }
 }
 
-async fn run(command: &str, change: &Change) -> io::Result<()> {
+async fn run(command: &str, change: &Change, limit: Duration) -> io::Result<()> {
     let (output, stdout) = io::pipe()?;
     let stderr = stdout.try_clone()?;
     let mut child = {
@@ -192,7 +192,7 @@ async fn run(command: &str, change: &Change) -> io::Result<()> {
     let printing = print(pipe::Receiver::from_owned_fd(output.into())?);
     tokio::pin!(printing);
     let mut printed = false;
-    let ended = tokio::time::timeout(LIMIT, async {
+    let ended = tokio::time::timeout(limit, async {
         loop {
             tokio::select! {
                 () = &mut printing, if !printed => printed = true,
@@ -201,7 +201,7 @@ async fn run(command: &str, change: &Change) -> io::Result<()> {
         }
     });
     let Ok(status) = ended.await else {
-        tracing::warn!(limit = ?LIMIT, new = change.new_role(), "on_change took too long: killed");
+        tracing::warn!(?limit, new = change.new_role(), "on_change took too long: killed");
         if let Some(group) = group {
             // It may just have ended by itself.
             let _ = kill_process_group(group, Signal::KILL);
@@ -281,5 +281,17 @@ mod tests {
         let lines =
             ["3 none leader 3 1 268435456", "3 leader follower 4 3", "3 follower candidate 3", "3 candidate down 3"];
         assert_eq!(said.lines().map(str::trim).collect::<Vec<_>>(), lines);
+    }
+
+    #[tokio::test]
+    async fn nothing_of_a_hook_that_hangs_is_left_when_its_time_is_over() {
+        let mark = format!("a hanging hook of {}", std::process::id());
+        let change = Change { id: 3, old: None, now: None };
+        let command = format!("export CONCLAVE_TEST_MARK='{mark}'; sleep 1000 & sleep 1000 & wait");
+        run(&command, &change, Duration::from_secs(1)).await.unwrap();
+        testkit::until("the end of all processes of the hook", || {
+            testkit::lead::marked(&mark).is_empty().then_some(())
+        })
+        .await;
     }
 }

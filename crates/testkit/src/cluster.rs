@@ -1,6 +1,7 @@
 //! Clusters of real processes for tests: events are awaited, never slept for.
 
 use std::process::Output;
+use std::time::Duration;
 
 use client::{Client, MemberStatus, Observer};
 use serde_json::Value;
@@ -86,6 +87,18 @@ impl Live {
     pub async fn client(&self, id: u32) -> Client {
         let endpoint = &self.cluster.endpoints()[id as usize - 1];
         Client::connect(&endpoint.address, self.cluster.settings()).await.unwrap()
+    }
+
+    /// Waits until these voters know what they granted. A voter without a record of that makes no majority, however long
+    /// it is connected: the first leader of a new cluster needs a majority of them, not all.
+    pub async fn voting(&self, ids: &[u32]) {
+        let asking = async {
+            while self.ask(ids).await.iter().any(|status| status.blank) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, asking).await.is_ok();
+        assert!(in_time, "one of {ids:?} has no record of what it granted\n{}", self.logs());
     }
 
     /// What these members say of themselves at a moment when they all stood still. Their counters only grow: if none

@@ -7,7 +7,7 @@ use std::process::{Output, Stdio};
 use member::{Incarnation, QuorumRecord};
 use node::records::{self, AuthorityRecord};
 use node::storage::StateFile;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use crate::{Cluster, PATIENCE, Scratch, node_binary};
 
@@ -45,13 +45,24 @@ pub fn copy(from: &Path, to: &Path) {
     fs::copy(from.join("state"), to.join("state")).unwrap();
 }
 
-/// A member of the cluster, below `wrapper` if there is one, until it ends by itself.
-pub async fn run(wrapper: &[String], cluster: &Cluster, config: &Path, id: u32, data: &Path) -> Output {
+/// A member of the cluster, below `wrapper` if there is one.
+pub fn start(wrapper: &[String], cluster: &Cluster, config: &Path, id: u32, data: &Path) -> Child {
     let line = [wrapper, &[node_binary().display().to_string()]].concat();
     let mut command = Command::new(&line[0]);
     command.args(&line[1..]).arg("--config").arg(config).arg("--id").arg(id.to_string()).arg("--data-dir").arg(data);
     command.env("CONCLAVE_DIE_WITH_PARENT", "1").current_dir(cluster.directory()).process_group(0).kill_on_drop(true);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let running = command.spawn().unwrap().wait_with_output();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The same, until it ends by itself.
+pub async fn run(wrapper: &[String], cluster: &Cluster, config: &Path, id: u32, data: &Path) -> Output {
+    let running = start(wrapper, cluster, config, id, data).wait_with_output();
     tokio::time::timeout(PATIENCE, running).await.expect("the member ends by itself").unwrap()
+}
+
+/// The member below a wrapper.
+pub fn below(wrapper: &Child) -> i32 {
+    let pid = wrapper.id().expect("it runs");
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("a living wrapper");
+    children.split_whitespace().next().expect("it has started the member").parse().expect("a process id")
 }

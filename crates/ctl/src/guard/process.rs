@@ -183,15 +183,12 @@ impl Guard {
 
     /// Asks everybody to end, once; an earlier time to kill still counts.
     fn stop(&mut self, kill_at: Duration) {
-        let kill_at = kill_at.min(self.deadlines.hard);
-        match &mut self.kill_at {
-            Some(known) => *known = kill_at.min(*known),
-            none => {
-                *none = Some(kill_at);
-                tree::signal_all(Signal::TERM);
-                // A stopped process takes no other signal than this one.
-                tree::signal_all(Signal::CONT);
-            }
+        let asked = self.kill_at.is_some();
+        self.kill_at = Some(self.deadlines.kill_at(self.kill_at, kill_at));
+        if !asked {
+            tree::signal_all(Signal::TERM);
+            // A stopped process takes no other signal than this one.
+            tree::signal_all(Signal::CONT);
         }
     }
 

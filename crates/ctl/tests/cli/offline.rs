@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use algorithms::catalog::{DEFAULT, ROWS};
 use algorithms::{Topology, catalog};
 use serde_json::Value;
-use testkit::{Scratch, ctl_binary, stderr, stdout};
+use testkit::{Scratch, ctl_binary, stderr, stdout, strace};
 
 /// Runs `ctl` in an empty directory, without anything inherited that it would read.
 fn ctl(directory: &Path, arguments: &[&str]) -> Output {
@@ -380,4 +380,30 @@ fn a_closed_pipe_ends_it_quietly() {
     let script = format!("{} algorithms -o json | head -0", ctl_binary().display());
     let output = Command::new("sh").args(["-c", &script]).output().unwrap();
     assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn an_accepted_token_is_on_the_disk_before_its_name_and_its_name_before_the_answer() {
+    if !strace::works() {
+        return;
+    }
+    let scratch = Scratch::new("fence").unwrap();
+    let recorded = scratch.path().join("calls");
+    let fence = scratch.path().join("fence");
+    let line = strace::record(&recorded);
+    let check = || {
+        let mut command = Command::new(&line[0]);
+        command.args(&line[1..]).arg(ctl_binary()).arg("fence-check").arg(&fence).arg("7");
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        strace::calls(&recorded, scratch.path())
+    };
+    let calls = check();
+    let mut at = 0;
+    for (name, file) in [("write", "fence.tmp"), ("fsync", "fence.tmp"), ("rename", "fence.tmp"), ("fsync", "")] {
+        at = strace::find(&calls, at, name, file).unwrap_or_else(|| panic!("no {name} of {file:?} then: {calls:?}"));
+    }
+    // The process that wrote it may have died before its name was on the disk.
+    let calls = check();
+    assert!(strace::find(&calls, 0, "fsync", "").is_some(), "{calls:?}");
 }

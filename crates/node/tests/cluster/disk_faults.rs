@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use algorithms::catalog;
 use client::{Client, LedgerEntry, LedgerKind, Safety};
+use testkit::claims::Pollers;
 use testkit::volume::{record, run};
 use testkit::{Live, PATIENCE, Plan, stderr, stdout, strace};
 
@@ -115,6 +116,7 @@ async fn a_kill_at_any_step_of_a_write_leaves_the_old_record_or_the_new_one() {
     let writes = testkit::number("CONCLAVE_DISK_WRITES", 3);
     let mut live = Live::start(&three());
     live.agreement_on(3, ALL).await;
+    live.voting(ALL).await;
     let (mut grants, mut leaders) = (BTreeMap::new(), BTreeMap::new());
     // The one only grants; the other is the best, comes back to lead, and grants to itself first.
     for (victim, writes) in [(1, 1..=writes), (3, 3..=writes + 1)] {
@@ -168,6 +170,7 @@ async fn nobody_hears_of_a_run_before_it_is_on_disk() {
     }
     let mut live = Live::start(&three());
     live.agreement_on(3, ALL).await;
+    live.voting(ALL).await;
     live.kill(1).await;
     let before = record(&live.cluster.data_directory(1)).unwrap();
     // Long enough for every connection to be made, and then it is killed with nothing written.
@@ -185,6 +188,7 @@ async fn a_member_whose_disk_fails_grants_nothing_and_ends_while_the_others_go_o
     }
     let mut live = Live::start(&three());
     live.agreement_on(3, ALL).await;
+    live.voting(ALL).await;
     // At the first write of a run, and later: of the best member, which would lead, and of one that would follow.
     for (victim, call, error, from) in [
         (3, "fsync", "EIO", 1),
@@ -222,4 +226,29 @@ async fn a_member_whose_disk_fails_grants_nothing_and_ends_while_the_others_go_o
             assert!(!gave && !led, "{what}: {entry:?}");
         }
     }
+}
+
+/// The leader asks for the next epoch, and its own grant of that waits for a disk that hangs for eight leases. The others
+/// elect another leader meanwhile; what the old one says of itself must have ended with its lease.
+#[tokio::test]
+async fn a_leader_whose_disk_hangs_claims_nothing_after_its_lease() {
+    if !strace::works() {
+        return;
+    }
+    let mut live = Live::start(&three());
+    let first = live.agreement_on(3, ALL).await;
+    live.voting(ALL).await;
+    let state = live.cluster.data_directory(3).join("state.tmp");
+    let hang = strace::inject(&state, &["fsync:delay_enter=4000000".to_owned()]);
+    let Some(_strace) = strace::attach(&hang, live.cluster.pid(3).unwrap()).await else { return };
+    let pollers = Pollers::start(&live);
+    pollers.heard(first).await;
+    // It may be replaced before it answers.
+    let _ = live.client(3).await.elect().await;
+    let (_, second) = live.agreement_that(&[1, 2], |leader, _| leader != 3).await;
+    assert!(second > first, "epoch {second} after {first}");
+    pollers.heard(second).await;
+    let said = live.client(3).await.status().await.unwrap();
+    assert!(said.role != "leader" || said.epoch > second, "{said:?}");
+    pollers.judge(&live);
 }

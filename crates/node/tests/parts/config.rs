@@ -162,6 +162,29 @@ fn it_listens_where_the_contract_says() {
     assert_eq!(good().listen_address(NodeId(9)), None);
 }
 
+/// Each part of it changed alone. What does not decide who votes, or for how long, is no part of it.
+#[test]
+fn votes_are_given_under_voters_lease_and_drift_and_nothing_else() {
+    let digest = |text: &str| parse(text).unwrap_or_else(|problems| panic!("{problems}")).votes_digest();
+    let timing = |line: &str| changed("[timing]\n", &format!("[timing]\n{line}\n"));
+    for other in [
+        timing("lease = \"700ms\""),
+        timing("max_drift = 0.02"),
+        changed("id = 2", "id = 3"),
+        changed("id = 2", "id = 2\nrole = \"witness\""),
+        changed("id = 2", "id = 2\nrole = \"learner\""),
+        format!("{GOOD}[[peers]]\nid = 3\naddress = \"127.0.0.1:7403\"\n"),
+    ] {
+        assert_ne!(digest(GOOD), digest(&other), "{other}");
+    }
+    let turned = GOOD.replace("id = 1", "id = 0x9").replace("id = 2", "id = 1").replace("0x9", "2");
+    for other in
+        [turned, changed("7402", "7403"), changed("50ms", "60ms"), changed("name = \"test\"", "name = \"other\"")]
+    {
+        assert_eq!(digest(GOOD), digest(&other), "{other}");
+    }
+}
+
 #[test]
 fn members_are_told_apart_by_their_facts() {
     let digest = |text: &str| parse(text).unwrap().members_digest();

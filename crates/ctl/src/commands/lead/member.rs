@@ -78,6 +78,12 @@ impl Member {
     }
 }
 
+/// The answer to a question, and the moment before the question was sent: an answer is older than its arrival.
+async fn timed<T>(question: impl Future<Output = T>) -> (Duration, T) {
+    let sent = boottime::now();
+    (sent, question.await)
+}
+
 /// Asks one member again and again.
 #[derive(Debug)]
 pub(super) struct Poller {
@@ -99,8 +105,8 @@ impl Poller {
                 Err(error) => return Answer::Silent(error),
             },
         };
-        let sent = boottime::now();
-        let status = match within(self.terms.patience(), client.status()).await {
+        let (sent, answer) = timed(within(self.terms.patience(), client.status())).await;
+        let status = match answer {
             Ok(status) => status,
             // The connection is of no more use: its answer may still come.
             Err(error) => return Answer::Silent(error),
@@ -126,5 +132,21 @@ impl Poller {
             }
         });
         (receiver, task)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_moment_of_a_question_is_before_it_is_sent_however_long_the_answer_takes() {
+        let (sent, asked) = timed(async {
+            let asked = boottime::now();
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            asked
+        })
+        .await;
+        assert!(sent <= asked, "{sent:?} is after {asked:?}");
     }
 }

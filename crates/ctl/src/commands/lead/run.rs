@@ -161,7 +161,7 @@ impl Run {
     }
 
     fn give_up(&mut self, why: String, kill_at: Duration) -> std::io::Result<()> {
-        let kill_at = kill_at.min(self.deadlines.hard);
+        let kill_at = self.deadlines.kill_at(None, kill_at);
         self.lost = Some(why);
         self.leash.stop(kill_at);
         self.alarm.set(kill_at)

@@ -18,6 +18,7 @@ async fn a_killed_leader_with_children_is_not_followed_before_they_are_gone() {
     for run in 0..runs() {
         let mut live = Live::alone(&Plan { on_close: Some("immediate".into()), ..plan(3) });
         let before = live.agreement_on(3, THREE).await;
+        live.voting(THREE).await;
         let mut lead = Lead::start(&live, 3, STUBBORN);
         lead.up().await;
         live.kill(3).await;

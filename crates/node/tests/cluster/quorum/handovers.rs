@@ -76,6 +76,7 @@ async fn whoever_is_the_last_that_may_lead_does_not_step_down() {
     let witness = format!("role = \"witness\"\n{PATIENT}");
     let mut live = Live::alone_with(&plan(3), &witness);
     live.agreement_on(2, &[1, 2, 3]).await;
+    live.voting(&[1, 2, 3]).await;
     live.kill(1).await;
     while live.client(2).await.status().await.unwrap().peers.iter().any(|peer| peer.id == 1 && peer.connected) {}
     let epoch = live.agreement_on(2, &[2, 3]).await;

@@ -26,6 +26,7 @@ async fn role(live: &Live, id: u32) -> Role {
 async fn a_witness_makes_a_majority_and_never_leads() {
     let mut live = with_last("witness");
     let first = live.agreement_on(2, &[1, 2, 3]).await;
+    live.voting(&[1, 2, 3]).await;
     assert_eq!(role(&live, 3).await, Role::Witness);
     live.kill(2).await;
     // Two of three voters, one of them the witness.
@@ -43,6 +44,7 @@ async fn a_witness_makes_a_majority_and_never_leads() {
 async fn a_learner_follows_and_its_life_matters_to_nobody() {
     let mut live = with_last("learner");
     let first = live.agreement_on(2, &[1, 2, 3]).await;
+    live.voting(&[1, 2]).await;
     assert_eq!(role(&live, 3).await, Role::Learner);
     live.kill(3).await;
     live.cluster.start(3).unwrap();

@@ -73,6 +73,7 @@ fn lose_disk(live: &Live, id: u32) {
 async fn a_voter_that_lost_its_disk_comes_back_under_the_same_leader() {
     let mut live = Live::alone(&plan(5));
     let before = live.agreement_on(5, ALL).await;
+    live.voting(ALL).await;
     live.kill(1).await;
     lose_disk(&live, 1);
     live.cluster.start(1).unwrap();
@@ -94,6 +95,7 @@ async fn a_voter_that_lost_its_disk_comes_back_under_the_same_leader() {
 async fn a_voter_that_lost_its_disk_makes_no_majority_before_it_has_read() {
     let mut live = Live::alone(&plan(3));
     let before = live.agreement_on(3, &[1, 2, 3]).await;
+    live.voting(&[1, 2, 3]).await;
     live.kill_all(&[1, 2]).await;
     lose_disk(&live, 1);
     let alone = live.observer.until(|all| all.view(2).is_some_and(|view| !view.leads));
