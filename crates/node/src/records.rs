@@ -98,8 +98,11 @@ pub fn open(dir: &Path) -> Result<(Store, Option<StateFile>), StorageError> {
         put_authority(&mut file, InstanceId::ELECTION, AuthorityRecord::from_v1(&legacy).encode());
     }
     // A volume without its member's promises has forgotten them, and so has one whose promises cannot be read.
-    let mut kept = file.sections().iter().filter(|(_, kind, _)| *kind == RecordKind::Authority.number());
-    let unreadable = kept.any(|(instance, ..)| instance.is_election() && authority(&file, instance).is_none());
+    let is_unreadable = |instance: InstanceId, kind: u16| {
+        let kept = instance.is_election() && kind == RecordKind::Authority.number();
+        kept && authority(&file, instance).is_none()
+    };
+    let unreadable = file.sections().iter().any(|(instance, kind, _)| is_unreadable(instance, kind));
     if unreadable || authority(&file, InstanceId::ELECTION).is_none() {
         return Err(StorageError::Damaged { path: store.path(), damage: Damage::Content });
     }
