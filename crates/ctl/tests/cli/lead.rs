@@ -28,7 +28,7 @@ async fn led() -> Live {
 /// count for half a second only.
 async fn led_patiently() -> Live {
     let patient = "[timing]\nlease = \"4s\"\nsuspect_after = \"2s\"\n";
-    let mut live = Live::start_with(&Plan { safety: "quorum".into(), ..plan() }, patient);
+    let mut live = Live::start_with(&Plan { safety: client::Safety::Quorum, ..plan() }, patient);
     live.agreement_on(LEADER, BOTH).await;
     live
 }

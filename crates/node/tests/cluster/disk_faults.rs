@@ -11,7 +11,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use algorithms::catalog;
-use client::{Client, LedgerEntry, LedgerKind, Safety};
+use client::{Client, LedgerEntry, LedgerKind, Role, Safety};
 use testkit::claims::Pollers;
 use testkit::volume::{record, run};
 use testkit::{Live, PATIENCE, Plan, stderr, stdout, strace};
@@ -249,6 +249,6 @@ async fn a_leader_whose_disk_hangs_claims_nothing_after_its_lease() {
     assert!(second > first, "epoch {second} after {first}");
     pollers.heard(second).await;
     let said = live.client(3).await.status().await.unwrap();
-    assert!(said.role != "leader" || said.epoch > second, "{said:?}");
+    assert!(said.role != Role::Leader || said.epoch > second, "{said:?}");
     pollers.judge(&live);
 }
