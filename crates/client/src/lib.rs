@@ -9,6 +9,7 @@
 //! - [`Attachment`] ties work to one member's reign; [`Fence`] is how a resource refuses the work of an older one.
 //! - [`Verdict`] and [`find_leader`] judge what came of it. A member out of reach is unknown, never a disagreement.
 
+mod alarm;
 mod announcement;
 mod ask;
 mod attachment;
@@ -29,6 +30,7 @@ mod verdict;
 mod watch;
 mod wire;
 
+pub use alarm::Alarm;
 pub use announcement::{Announcement, ElectionCost, ElectionName, Happened, KindCount, Transition};
 pub use ask::{Answer, ask_all, ask_ledgers, within};
 pub use attachment::{Attachment, Notice};

@@ -4,7 +4,6 @@
 //! `ctl` keeps the same deadline and kills the same tree itself. So the tree ends in time as long as one of the two is
 //! scheduled. [`process`] is the guard, [`Leash`] is `ctl`'s end of it, [`tree`] is how both find and kill.
 
-pub(crate) mod boottime;
 mod leash;
 mod message;
 pub(crate) mod process;

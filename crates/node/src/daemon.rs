@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use algorithms::NodeId;
 use anyhow::{Context as _, anyhow, bail};
 use bytes::{Buf, BytesMut};
-use client::{FailCode, Happened, Response};
+use client::{Alarm, FailCode, Happened, Response};
 use member::{Command, NodeSet};
 use tokio::signal::unix::{SignalKind, signal};
 use transport::{DownReason, Event as NetEvent, Net, RefuseCode, Secret};
@@ -189,25 +189,18 @@ impl Daemon {
         );
         self.carry_out();
         self.notify.say("READY=1");
-        let sleep = tokio::time::sleep(Duration::ZERO);
-        tokio::pin!(sleep);
-        let mut wakes_at = None;
+        let mut alarm = Alarm::new()?;
         loop {
-            let deadline = self.deadline().unwrap_or_else(|| since_boot() + Duration::from_hours(1));
-            // Moving a timer costs more than asking whether it must be moved.
-            if wakes_at != Some(deadline) {
-                wakes_at = Some(deadline);
-                sleep.as_mut().reset(tokio::time::Instant::now() + deadline.saturating_sub(since_boot()));
-            }
+            alarm.set(self.deadline())?;
             tokio::select! {
                 biased;
-                () = &mut sleep => wakes_at = None,
+                due = alarm.due() => due?,
                 // Rare, and an election must not wait for it behind clients that never stop asking.
                 written = self.volume.written() => self.written(written)?,
                 _ = terminate.recv() => return self.leave().await.map(|()| Ended::Left),
                 _ = interrupt.recv() => return self.leave().await.map(|()| Ended::Left),
                 _ = hangup.recv() => tracing::info!("SIGHUP: nothing in this config can change while running"),
-                event = self.net.event() => self.network(event)?,
+                event = self.net.event() => self.network_all(event)?,
                 (asked, page) = self.ledger.answered() => reply(&mut self.net, asked, Response::History(page)),
             }
             match self.stale_run.take() {
@@ -331,6 +324,16 @@ impl Daemon {
                 );
             }
         }
+    }
+
+    /// All reports that are there: answers that arrived together are one turn.
+    fn network_all(&mut self, first: NetEvent) -> anyhow::Result<()> {
+        let mut next = Some(first);
+        while let Some(event) = next {
+            self.network(event)?;
+            next = self.net.queued();
+        }
+        Ok(())
     }
 
     fn network(&mut self, event: NetEvent) -> anyhow::Result<()> {

@@ -77,9 +77,7 @@ async fn run(args: &Args, config: Config, id: NodeId) -> ExitCode {
     }
     let data_dir = args.data_dir.clone().unwrap_or_else(|| PathBuf::from(format!("data/n{id}")));
     let start = Start { bootstrap: args.bootstrap, accept_members: args.accept_members };
-    // A task of its own: waking the root of the runtime costs a system call, waking a task does not.
-    let daemon = tokio::spawn(daemon::run(config, id, data_dir, start));
-    let result = daemon.await.unwrap_or_else(|error| Err(error.into()));
+    let result = daemon::run(config, id, data_dir, start).await;
     log::drain();
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -220,6 +220,11 @@ impl Net {
         Poll::Pending
     }
 
+    /// The next report that is there already, without a look at any connection.
+    pub fn queued(&mut self) -> Option<Event> {
+        self.events.pop()
+    }
+
     pub fn is_connected(&self, peer: PeerId) -> bool {
         self.link_of(peer).is_some()
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Until when the command may run, on the clock of [`super::boottime`].
+/// Until when the command may run, in time since boot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Deadlines {
     /// From here on the tree is asked to end (SIGTERM).

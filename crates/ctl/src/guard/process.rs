@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
+use client::Alarm;
 use rustix::io::IoSliceMut;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process, kill_process_group, setsid};
@@ -16,8 +17,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::signal::unix::{SignalKind, signal};
+use types::since_boot;
 
-use super::boottime::{self, Alarm};
 use super::message::{Deadlines, Order, Report};
 use super::tree;
 use crate::failure::{Exit, Failure};
@@ -106,7 +107,7 @@ struct Guard {
 impl Guard {
     fn start(&mut self, command: &[OsString], stdin: OwnedFd) -> Result<(), Report> {
         let failed = |code, reason: String| Report::Failed { code, reason };
-        if boottime::now() >= self.deadlines.soft {
+        if since_boot() >= self.deadlines.soft {
             return Err(Report::Ended { code: 0, stopped: true });
         }
         let Some((program, arguments)) = command.split_first() else {
@@ -124,7 +125,7 @@ impl Guard {
 
     /// Until nobody of the tree is left.
     async fn watch(&mut self) -> io::Result<Report> {
-        let alarm = Alarm::new()?;
+        let mut alarm = Alarm::new()?;
         let mut children = signal(SignalKind::child())?;
         self.say(&Report::Started).await;
         let mut connected = true;
@@ -136,9 +137,9 @@ impl Guard {
         }) {
             if self.child.is_none() {
                 // The command has ended; what it left behind does not outlive it.
-                self.stop(boottime::now() + self.grace);
+                self.stop(since_boot() + self.grace);
             }
-            alarm.set(self.kill_at.unwrap_or(self.deadlines.soft))?;
+            alarm.set(Some(self.kill_at.unwrap_or(self.deadlines.soft)))?;
             tokio::select! {
                 biased;
                 // First, so that a guard that was stopped hears of later deadlines before it judges the old one.
@@ -163,7 +164,7 @@ impl Guard {
             Some(Order::Stop { kill_at }) => self.give_up(kill_at),
             Some(Order::Signal(number)) => self.pass_on(number),
             // `ctl` is gone.
-            None => self.give_up(boottime::now() + self.grace),
+            None => self.give_up(since_boot() + self.grace),
         }
     }
 
@@ -172,7 +173,7 @@ impl Guard {
             self.give_up(self.deadlines.hard);
         } else {
             tree::signal_all(Signal::KILL);
-            self.kill_at = Some(boottime::now() + tree::LOOK_AGAIN);
+            self.kill_at = Some(since_boot() + tree::LOOK_AGAIN);
         }
     }
 

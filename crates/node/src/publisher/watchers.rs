@@ -157,7 +157,7 @@ mod tests {
         for sequence in 1..=4 {
             watchers.tell(&announcement(told + sequence, long.clone()), &mut net);
         }
-        let now = announcement(told + 4, Happened::Leaving);
+        let now = announcement(told + 4, Happened::Faults(vec!["y".repeat(4000)]));
         let present = BTreeMap::from([(InstanceId::ELECTION, now.clone())]);
         watchers.catch_up(&mut net, &present);
         assert!(watchers.are_behind(), "there is no room yet");

@@ -5,10 +5,11 @@ use std::time::Duration;
 use client::{Attachment, Client, ClientError, ClientSettings, Endpoint, Role, within};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use types::since_boot;
 
 use super::terms::Terms;
 use crate::failure::Failure;
-use crate::guard::{Deadlines, boottime};
+use crate::guard::Deadlines;
 use crate::target::{Target, nobody};
 
 /// What came of asking.
@@ -80,7 +81,7 @@ impl Member {
 
 /// The answer to a question, and the moment before the question was sent: an answer is older than its arrival.
 async fn timed<T>(question: impl Future<Output = T>) -> (Duration, T) {
-    let sent = boottime::now();
+    let sent = since_boot();
     (sent, question.await)
 }
 
@@ -142,7 +143,7 @@ mod tests {
     #[tokio::test]
     async fn the_moment_of_a_question_is_before_it_is_sent_however_long_the_answer_takes() {
         let (sent, asked) = timed(async {
-            let asked = boottime::now();
+            let asked = since_boot();
             tokio::time::sleep(Duration::from_millis(2)).await;
             asked
         })

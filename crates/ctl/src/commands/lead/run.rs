@@ -4,14 +4,14 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use algorithms::{Epoch, Token};
-use client::{Attachment, Cause, ClientError, Notice, Role, Transition};
+use client::{Alarm, Attachment, Cause, ClientError, Notice, Role, Transition};
+use types::since_boot;
 
 use super::member::{Answer, Member, Poller};
 use super::signals::Signals;
 use super::terms::Terms;
 use super::{Accession, Args};
 use crate::failure::{Exit, Failure};
-use crate::guard::boottime::{self, Alarm};
 use crate::guard::{Deadlines, Leash, Report};
 
 pub(super) struct Run {
@@ -43,8 +43,8 @@ impl Run {
         let id = member.id();
         let token = Token::leader(Epoch(epoch));
         let environment = [("CONCLAVE_TOKEN", token.to_string()), ("CONCLAVE_EPOCH", epoch.to_string())];
-        let alarm = Alarm::new()?;
-        alarm.set(deadlines.soft)?;
+        let mut alarm = Alarm::new()?;
+        alarm.set(Some(deadlines.soft))?;
         let leash = Leash::start(&args.command, &environment, attachment.as_fd(), deadlines, terms.grace)?;
         Ok(Run { id, epoch, terms, leash, attachment, alarm, deadlines, lost: None, silent: None })
     }
@@ -106,7 +106,7 @@ impl Run {
             Answer::Leads { deadlines, .. } => {
                 self.silent = None;
                 self.deadlines = self.deadlines.later(deadlines);
-                self.alarm.set(self.deadlines.soft)?;
+                self.alarm.set(Some(self.deadlines.soft))?;
                 self.leash.renew(self.deadlines);
                 Ok(())
             }
@@ -157,14 +157,14 @@ impl Run {
     }
 
     fn give_up_now(&mut self, why: String) -> std::io::Result<()> {
-        self.give_up(why, boottime::now() + self.terms.grace)
+        self.give_up(why, since_boot() + self.terms.grace)
     }
 
     fn give_up(&mut self, why: String, kill_at: Duration) -> std::io::Result<()> {
         let kill_at = self.deadlines.kill_at(None, kill_at);
         self.lost = Some(why);
         self.leash.stop(kill_at);
-        self.alarm.set(kill_at)
+        self.alarm.set(Some(kill_at))
     }
 }
 

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use client::{News, Report, Transition};
+use types::since_boot;
 
 use super::machine::Machine;
-use crate::guard::boottime;
 
 /// One fault and what came of it.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl Course {
         let machine = Machine::now();
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (start_wall_ms, last, spoiled) = (wall.as_millis() as u64, vec![None; endpoints], false);
-        let (start_boot, start) = (boottime::now(), Instant::now());
+        let (start_boot, start) = (since_boot(), Instant::now());
         Course { old, survivors, start, start_wall_ms, start_boot, last, spoiled, machine, eof: None }
     }
 
