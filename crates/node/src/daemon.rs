@@ -30,6 +30,7 @@ use self::calls::reply;
 use self::effects::Effects;
 use self::volume::{StaleRun, Volume};
 use crate::config::Config;
+use crate::descriptors;
 use crate::disk::{Disk, Written};
 use crate::hooks::{HookQueue, Hooks};
 use crate::instance::{self, Instance, Setup};
@@ -62,6 +63,7 @@ pub async fn run(
     }
     let mut stored = startup_check::check_record(&config, id, stored, start)?;
     // Before the first socket: the threads that wait for the disk and for hooks must hold none open (see `descriptors`).
+    descriptors::spawn_last_to_exit()?;
     let mut disk = Disk::start(store)?;
     let mut ledger = Ledger::open(&data_dir);
     let hooks = config.on_change.clone().map(Hooks::start).transpose()?;

@@ -9,6 +9,9 @@ use std::{io, thread};
 
 use rustix::thread::UnshareFlags;
 
+const LAST_TO_EXIT: &str = "last-to-exit";
+const LOWEST_PRIORITY: i32 = 19;
+
 /// Starts a thread with a table of its own, which holds what is open now: when this returns, what others open is not in
 /// it. So the thread must not be handed files afterwards, what it opens is its own, and a runtime that it wakes must be
 /// there already. Its stack is small on purpose: a small process dies faster, and its peers notice sooner.
@@ -21,6 +24,22 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
     })?;
     let _ = is_ready.recv();
     Ok(())
+}
+
+/// Starts a thread that does nothing and is in no hurry to end.
+///
+/// The last thread of a killed process gives back the memory of the process before it closes its files; every other thread
+/// closes its files at once. If the event loop's thread were the last one, its connections would stay open until all memory
+/// is given back. So this thread shall be the last one: it has the lowest priority.
+pub(crate) fn spawn_last_to_exit() -> io::Result<()> {
+    spawn(LAST_TO_EXIT, || {
+        if let Err(error) = rustix::process::setpriority_process(None, LOWEST_PRIORITY) {
+            tracing::debug!(%error, "this process may end a little later than it could");
+        }
+        loop {
+            thread::park();
+        }
+    })
 }
 
 /// Where the kernel refuses, the thread goes on sharing: deaths are noticed later, and that is all.
@@ -37,6 +56,25 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     use super::*;
+
+    /// The priorities of the threads of this name.
+    fn priorities(name: &str) -> Vec<i32> {
+        let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+        let named = stats.filter(|stat| stat.contains(&format!("({name})")));
+        // The seventeenth field after the name.
+        named.filter_map(|stat| stat.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse().ok()).collect()
+    }
+
+    #[test]
+    fn the_last_thread_to_exit_has_the_lowest_priority() {
+        spawn_last_to_exit().unwrap();
+        let begun = std::time::Instant::now();
+        while priorities(LAST_TO_EXIT) != [LOWEST_PRIORITY] {
+            assert!(begun.elapsed().as_secs() < 20, "{:?}", priorities(LAST_TO_EXIT));
+            thread::yield_now();
+        }
+    }
 
     #[test]
     fn a_thread_with_its_own_table_keeps_no_connection_open_that_came_later() {

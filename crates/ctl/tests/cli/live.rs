@@ -98,13 +98,15 @@ async fn status_shows_what_elections_cost_beside_theory() {
         assert_eq!(status["theory"]["best"].as_f64(), Some(theory.best), "{status}");
         assert_eq!(status["theory"]["mean"].as_f64(), theory.mean, "{status}");
         assert_eq!(status["theory"]["worst"].as_f64(), Some(theory.worst), "{status}");
+        let election = &status["election"];
+        assert_eq!((&election["complete"], &election["participants"]), (&true.into(), &ALL.into()), "{status}");
         costs.push(status["election_messages"].as_u64().unwrap());
         assert_eq!(live.ctl(&["elect"]).await.status.code(), Some(0));
     }
     assert!(costs[0] as f64 >= (row.bounds)(5).best, "{costs:?}");
     assert!(costs[1] > costs[0], "an election costs messages: {costs:?}");
     let text = stdout(&live.ctl(&["status"]).await);
-    assert!(text.contains("election messages since the start") && text.contains("in theory: best"), "{text}");
+    assert!(text.contains("last election of 1, 2, 3, 4, 5") && text.contains("theory for this case: "), "{text}");
 }
 
 #[tokio::test]

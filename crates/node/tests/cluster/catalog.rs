@@ -2,7 +2,8 @@
 
 use algorithms::Topology;
 use algorithms::catalog::{ROWS, Row};
-use client::MemberStatus;
+use algorithms::theory::Case;
+use client::{ElectionSummary, MemberStatus};
 use testkit::{Live, Plan};
 
 const NODES: u32 = 6;
@@ -109,4 +110,47 @@ async fn every_row_survives_the_death_of_the_holder_of_the_only_message_in_fligh
     for row in ROWS {
         survives_the_loss_of_all_in_flight(row).await;
     }
+}
+
+/// One member starts an election; all messages of exactly that election are counted at all members and compared.
+async fn costs_what_theory_says(row: &'static Row) -> Option<String> {
+    let all: Vec<u32> = (1..=NODES).collect();
+    let mut live = Live::start_with(&Plan::new(NODES, row), NO_CLOCK);
+    let (leader, epoch) = live.agreement(&all).await;
+    live.at_rest(&all, |_| true).await;
+    let (initiator, _) = initiator_and_next(row, leader);
+    live.client(initiator).await.elect().await.unwrap();
+    live.agreement_that(&all, |_, found| found > epoch).await;
+    let statuses = live.at_rest(&all, |_| true).await;
+    let election = ElectionSummary::newest(&statuses.iter().collect::<Vec<_>>()).expect("an election");
+    assert_eq!(election.participants, all, "{}", row.name);
+    let (Some(initiators), Some(uids)) = (election.initiator_positions(), &election.uids) else {
+        return None;
+    };
+    let synchronous = row.topology == Topology::Mesh;
+    let case = Case { ids: uids, wins: election.wins, initiators: &initiators, dead: &[], synchronous };
+    let expected = (row.expect)(&case)?;
+    for kind in &election.sent {
+        let range = expected.kinds.iter().find(|(name, _)| *name == kind.kind).map(|(_, range)| *range);
+        let fits = range.is_none_or(|range| range.contains(kind.count));
+        assert!(fits, "{}: {} {}, theory says {range:?} of {election:?}", row.name, kind.count, kind.kind);
+    }
+    let (sent, announced) = (election.election_messages(), election.announcement_messages());
+    assert!(expected.election.contains(sent), "{}: {sent}, theory says {:?}", row.name, expected.election);
+    assert!(expected.announcement.contains(announced), "{}: {announced} of {:?}", row.name, expected.announcement);
+    Some(format!("{}: {sent} + {announced} messages, started by {:?}", row.name, election.initiators))
+}
+
+#[tokio::test]
+async fn every_row_elects_at_the_cost_that_theory_says_for_exactly_that_case() {
+    let mut compared = 0;
+    for row in ROWS {
+        if let Some(cost) = costs_what_theory_says(row).await {
+            eprintln!("{cost}");
+            compared += 1;
+        } else {
+            eprintln!("{}: theory has no number for this case", row.name);
+        }
+    }
+    assert!(compared >= 10, "theory was compared for {compared} rows only");
 }

@@ -545,3 +545,41 @@ fn the_example_parses_and_so_do_its_comments() {
     assert_eq!(full.peers.iter().map(Peer::uid).collect::<Vec<_>>(), example.view().members());
     assert_ne!(uncommented, EXAMPLE);
 }
+
+/// `GOOD` with two more elections.
+fn with_instances(lines: &str) -> String {
+    format!("{GOOD}[[instances]]\nid = 256\nalgorithm = \"chang-roberts\"\n{lines}")
+}
+
+#[test]
+fn instances_are_elections_of_their_own_over_the_same_members() {
+    let config = parse(&with_instances("wins = \"lowest\"\n[[instances]]\nid = 300\nalgorithm = \"bully\"\n")).unwrap();
+    let elections = config.elections();
+    let seen: Vec<_> = elections.iter().map(|one| (one.instance.0, one.row.name, one.topology)).collect();
+    let ring = (256, "chang-roberts", Topology::Ring);
+    assert_eq!(seen, [(0, "bully", Topology::Mesh), ring, (300, "bully", Topology::Mesh)]);
+    assert_eq!(elections[1].settings.election.wins, Wins::Lowest);
+    assert!(matches!(config.view_as(Topology::Ring).topology(), Topology::Ring));
+    assert_eq!(elections[1].settings.timing, elections[0].settings.timing);
+    let fact = |text: &str| parse(text).unwrap().facts().into_iter().find(|(name, _)| name == "instances").unwrap().1;
+    assert_eq!(fact(GOOD), "");
+    assert_eq!(fact(&with_instances("")), "256 chang-roberts highest");
+}
+
+#[test]
+fn instances_that_cannot_be_are_refused_with_their_line() {
+    let cases: [(&str, &str); 5] = [
+        ("id = 5\nalgorithm = \"bully\"", "id in [[instances]] is not an integer from 256 to 65535"),
+        ("algorithm = \"bully\"", "an [[instances]] table has no id: write id = 256 or above"),
+        ("id = 257", "an [[instances]] table has no algorithm"),
+        ("id = 257\nalgorithm = \"bulli\"", "unknown algorithm \"bulli\": did you mean \"bully\"?"),
+        ("id = 256\nalgorithm = \"bully\"", "two [[instances]] have the id 256"),
+    ];
+    for (lines, said) in cases {
+        let text = with_instances(&format!("[[instances]]\n{lines}\n"));
+        assert!(problem(&text).contains(said), "{}", problem(&text));
+    }
+    let impatient = with_instances("[[instances]]\nid = 300\nalgorithm = \"bully-1982\"\n")
+        .replace("safety = \"classic\"", "safety = \"classic\"\npreempt = false");
+    assert!(problem(&impatient).contains("bully-1982 cannot leave a worse leader alone"), "{}", problem(&impatient));
+}
