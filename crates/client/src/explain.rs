@@ -68,7 +68,7 @@ pub fn explain(evidence: &Evidence<'_>) -> Explanation {
     if !blank.is_empty() {
         sentences.push(format!(
             "{} cannot vote yet, with a disk that is new or was lost: a new cluster needs all its voters once (or `node \
-             --bootstrap` on all that are there), a lost disk the word of half of the other voters.",
+             --bootstrap` on all that are there), a lost disk the answers of half of all voters, rounded up.",
             list(&blank)
         ));
     }

@@ -321,8 +321,7 @@ impl Daemon {
             if self.instances.values().any(|running| !running.machine.knows_the_past()) {
                 tracing::warn!(
                     "this voter has no record of past grants and cannot vote yet. New cluster: start all voters, or run \
-                     `node --bootstrap` on a majority of them. Lost disk: at least half of the other voters must be \
-                     reachable"
+                     `node --bootstrap` on a majority of them. Lost disk: half of all voters, rounded up, must answer this one"
                 );
             }
         }

@@ -117,16 +117,17 @@ async fn costs_what_theory_says(row: &'static Row) -> Option<String> {
     let all: Vec<u32> = (1..=NODES).collect();
     let mut live = Live::start_with(&Plan::new(NODES, row), NO_CLOCK);
     let (leader, epoch) = live.agreement(&all).await;
-    live.at_rest(&all, |_| true).await;
-    let (initiator, _) = initiator_and_next(row, leader);
+    let newest =
+        |statuses: &[MemberStatus]| ElectionSummary::newest(&statuses.iter().collect::<Vec<_>>()).expect("an election");
+    // An algorithm that numbers its own attempts is not told who starts, and needs its timers.
+    newest(&live.at_rest(&all, |_| true).await).initiators?;
+    // In a mesh the worst asks all others; on a ring any follower will do.
+    let initiator = if row.topology == Topology::Mesh { 1 } else { leader % NODES + 1 };
     live.client(initiator).await.elect().await.unwrap();
     live.agreement_that(&all, |_, found| found > epoch).await;
-    let statuses = live.at_rest(&all, |_| true).await;
-    let election = ElectionSummary::newest(&statuses.iter().collect::<Vec<_>>()).expect("an election");
+    let election = newest(&live.at_rest(&all, |_| true).await);
     assert_eq!(election.participants, all, "{}", row.name);
-    let (Some(initiators), Some(uids)) = (election.initiator_positions(), &election.uids) else {
-        return None;
-    };
+    let (initiators, uids) = (election.initiator_positions()?, election.uids.as_ref()?);
     let synchronous = row.topology == Topology::Mesh;
     let case = Case { ids: uids, wins: election.wins, initiators: &initiators, dead: &[], synchronous };
     let expected = (row.expect)(&case)?;
