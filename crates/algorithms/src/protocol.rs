@@ -73,6 +73,11 @@ pub trait Message: Data {
 
     /// Index into [`Message::KINDS`].
     fn kind(&self) -> usize;
+
+    /// The kinds of all messages in it that theory counts: of most messages, its own.
+    fn kinds(&self) -> impl Iterator<Item = usize> {
+        std::iter::once(self.kind())
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -30,11 +30,16 @@ pub struct Frame<M> {
     pub stop_after: Option<u64>,
 }
 
+/// Theory counts the payloads: a frame that only says that a round is over is no message of the algorithm.
 impl<M: Message> Message for Frame<M> {
-    const KINDS: &'static [Kind] = &[Kind::election("frame")];
+    const KINDS: &'static [Kind] = M::KINDS;
 
     fn kind(&self) -> usize {
-        0
+        self.payload.first().map_or(0, M::kind)
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = usize> {
+        self.payload.iter().map(M::kind)
     }
 }
 

@@ -10,8 +10,8 @@ use member::{Envelope, NodeSet, Round, Standing};
 pub(crate) struct ElectionMeter {
     me: NodeId,
     election: Option<Counted>,
-    /// Of all elections, since the process started.
-    total: Counts,
+    /// Frames of all elections, since the process started.
+    total: u64,
     /// Has the cost changed since it was last asked for?
     changed: bool,
 }
@@ -36,7 +36,7 @@ enum Name {
 
 impl ElectionMeter {
     pub(crate) fn new(me: NodeId) -> Self {
-        ElectionMeter { me, election: None, total: Counts::default(), changed: false }
+        ElectionMeter { me, election: None, total: 0, changed: false }
     }
 
     /// After every step: the round in hand, and the round that a message asked this member to join as one more that
@@ -62,7 +62,7 @@ impl ElectionMeter {
             Envelope::Plain { message, .. } => (Name::Open, message),
             Envelope::Beat(_) | Envelope::Join { .. } | Envelope::Authority(_) => return,
         };
-        self.total.add(message);
+        self.total += 1;
         if name == Name::Open && self.election.is_none() {
             self.open();
         }
@@ -94,7 +94,7 @@ impl ElectionMeter {
     }
 
     pub(crate) fn total(&self) -> u64 {
-        self.total.total()
+        self.total
     }
 
     /// The cost, if it has changed since it was last taken.

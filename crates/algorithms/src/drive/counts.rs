@@ -12,7 +12,9 @@ impl Counts {
     #[inline]
     pub fn add<M: Message>(&mut self, message: &M) {
         const { assert!(M::KINDS.len() <= KINDS_MAX, "more kinds of messages than counters") };
-        self.0[message.kind()] += 1;
+        for kind in message.kinds() {
+            self.0[kind] += 1;
+        }
     }
 
     /// `kinds`: [`Message::KINDS`] of the messages that were counted.
