@@ -2,12 +2,14 @@
 //! `ctl` and to its guard. `CONCLAVE_LEAD_RUNS=50` repeats every fault.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use algorithms::catalog;
 use rustix::process::Signal;
 use testkit::lead::{Lead, STUBBORN, marked, send};
 use testkit::{Live, PATIENCE, Plan, ctl, ctl_binary, stderr};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 
 /// Both members; the second leads.
@@ -264,6 +266,45 @@ async fn nothing_outlives_a_ctl_that_was_killed_while_the_guard_was_stopped() {
 async fn nothing_outlives_a_killed_guard() {
     let fault = |_: &Live, lead: &Lead| send(lead.guard(), Signal::KILL);
     survives_nothing(fault, nothing, Some(1)).await;
+}
+
+/// Passes bytes on between clients and a member, and holds back for a while what the member says.
+async fn slow_answers(member: String, delay: Duration) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let member = TcpStream::connect(&member).await.unwrap();
+            let ((mut from_client, mut to_client), (mut from_member, mut to_member)) =
+                (client.into_split(), member.into_split());
+            tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_member).await });
+            tokio::spawn(async move {
+                let mut bytes = vec![0; 1 << 16];
+                while let Ok(read @ 1..) = from_member.read(&mut bytes).await {
+                    tokio::time::sleep(delay).await;
+                    if to_client.write_all(&bytes[..read]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+/// An answer counts from its question, for half a second less a grace and a margin: one that is 450 ms old gives no time.
+#[tokio::test]
+async fn an_answer_that_took_as_long_as_it_counts_starts_no_command() {
+    let live = led().await;
+    let member = live.cluster.endpoints()[LEADER as usize - 1].address.clone();
+    let address = slow_answers(member, Duration::from_millis(450)).await;
+    let started = live.scratch.path().join("started");
+    let (id, started_path) = (LEADER.to_string(), started.to_str().unwrap());
+    let arguments = ["--endpoints", &address, "--member-timeout", "10s", "lead", "--id", &id, "--wait", "5s", "--"];
+    let output = live.ctl(&[&arguments[..], &["touch", started_path]].concat()).await;
+    // Lost before it began, or where an answer took longer still, none in time.
+    assert!(matches!(output.status.code(), Some(5 | 6)), "{:?} {}", output.status, stderr(&output));
+    assert!(!started.exists(), "it ran on an answer that was over: {}", stderr(&output));
 }
 
 #[tokio::test]

@@ -189,6 +189,7 @@ async fn entries_are_on_the_disk_before_the_next_ones_and_a_new_segment_before_i
         calls.iter().filter(|call| call.file == "ledger").map(|call| call.name.as_str()).collect();
     let writes = of_ledger.iter().filter(|name| **name == "write").count();
     assert!(writes > 1, "{calls:?}");
+    assert_ne!(of_ledger.last(), Some(&"write"), "{calls:?}");
     for pair in of_ledger.windows(2) {
         assert!(pair[0] != "write" || pair[1] == "fdatasync", "a write without a sync: {of_ledger:?}");
     }
