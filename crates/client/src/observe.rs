@@ -161,7 +161,7 @@ struct Source {
 }
 
 async fn follow(at: usize, source: Source, reports: mpsc::UnboundedSender<Report>) {
-    let report = |news| reports.send(Report { at, when: Instant::now(), news });
+    let report = |news| reports.send(Report { at, when: Instant::now(), news }).is_ok();
     let mut pause = REDIAL_MIN;
     let mut said: Option<std::mem::Discriminant<ClientError>> = None;
     loop {
@@ -175,7 +175,7 @@ async fn follow(at: usize, source: Source, reports: mpsc::UnboundedSender<Report
                     None => News::Announced(announcement),
                 },
             };
-            let _ = report(news);
+            report(news);
         })
         .await;
         if events > 0 {
@@ -183,7 +183,7 @@ async fn follow(at: usize, source: Source, reports: mpsc::UnboundedSender<Report
             said = None;
         }
         let kind = std::mem::discriminant(&lost);
-        if said.replace(kind) != Some(kind) && report(News::Lost(lost)).is_err() {
+        if said.replace(kind) != Some(kind) && !report(News::Lost(lost)) {
             return;
         }
         tokio::time::sleep(pause).await;

@@ -8,7 +8,9 @@ mod attached;
 mod calls;
 mod effects;
 mod leave;
+mod network;
 mod orders;
+mod start;
 mod volume;
 
 use std::collections::BTreeMap;
@@ -18,12 +20,12 @@ use std::time::{Duration, Instant};
 
 use algorithms::NodeId;
 use anyhow::{Context as _, anyhow, bail};
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use client::{Alarm, FailCode, Happened, Response};
 use member::{Command, NodeSet};
 use tokio::signal::unix::{SignalKind, signal};
-use transport::{DownReason, Event as NetEvent, Net, RefuseCode, Secret};
-use types::{Incarnation, InstanceId, since_boot};
+use transport::{Net, Secret};
+use types::{InstanceId, since_boot};
 
 use self::attached::Attached;
 use self::calls::reply;
@@ -33,10 +35,10 @@ use crate::config::Config;
 use crate::descriptors;
 use crate::disk::{Disk, Written};
 use crate::hooks::{HookQueue, Hooks};
-use crate::instance::{self, Instance, Setup};
+use crate::instance::Instance;
 use crate::ledger::Ledger;
 use crate::notify::Notify;
-use crate::publisher::{LogLines, Publisher, Subscriber, Subscription};
+use crate::publisher::{Publisher, Subscription};
 use crate::records;
 use crate::startup_check;
 use crate::storage::StateFile;
@@ -44,10 +46,6 @@ use crate::visible_state::{ProcessState, VisibleState};
 
 /// A new cluster that is not complete by then is told what it waits for.
 const INCOMPLETE: Duration = Duration::from_secs(5);
-/// A member that is refused as a duplicate for this long is one; a restart is refused only until its old connections
-/// are noticed to be dead.
-const DUPLICATE: Duration = Duration::from_secs(3);
-
 /// Runs until a signal or a fatal error.
 pub async fn run(
     config: Config,
@@ -133,54 +131,6 @@ struct Daemon {
 }
 
 impl Daemon {
-    async fn start(
-        home: &Home,
-        disk: Disk,
-        ledger: Ledger<Subscription>,
-        stored: Option<StateFile>,
-    ) -> anyhow::Result<Self> {
-        let (config, id) = (home.config.clone(), home.id);
-        let mut machines = machines(&config, id, stored.as_ref())?;
-        let (own, _) = machines.first().ok_or_else(|| anyhow!("no election"))?;
-        let incarnation = own.incarnation();
-        let peers = || config.peers.iter().filter(|peer| peer.id != id);
-        let ids = peers().map(|peer| peer.id);
-        let me = config.start_as(id)?.uid();
-        let process = Arc::new(ProcessState::new(me, config.name.clone(), incarnation.counter, ids));
-        let mut instances = Instances::new();
-        for (machine, election) in machines.drain(..) {
-            let shown = VisibleState::new(Arc::clone(&process), &election, config.safety, machine.standing());
-            let (shown, attached) = (Arc::new(shown), Attached::default());
-            instances.insert(election.instance, Running { machine, algorithm: election.row.name, shown, attached });
-        }
-        let volume = Volume::begin(disk, &config, id, stored, &mut instances).await?;
-        let addresses = peers().map(|peer| (peer.id.0, peer.address.clone())).collect();
-        let mut settings = transport::Settings::new(config.name.clone(), id.0, incarnation, addresses);
-        settings.facts = config.facts();
-        settings.secret.clone_from(&home.secret);
-        settings.seen = volume.seen();
-        settings.dial_timeout = config.settings.timing.suspect_after * 2;
-        settings.backoff_max = Duration::from_millis(500);
-        let mut publisher = Publisher::new(id, subscribers(&ledger, home.hooks.clone()));
-        publisher.publish(InstanceId::ELECTION, Happened::Started { incarnation: incarnation.counter });
-        Ok(Daemon {
-            net: Net::start(settings, home.listener.try_clone()?)?,
-            config,
-            id,
-            instances,
-            volume,
-            publisher,
-            ledger,
-            notify: Notify::from_env(),
-            process,
-            duplicate_since: None,
-            stale_run: None,
-            said_missing: false,
-            links: NodeSet::default(),
-            frame: BytesMut::new(),
-        })
-    }
-
     async fn serve(mut self) -> anyhow::Result<Ended> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -327,79 +277,6 @@ impl Daemon {
         }
     }
 
-    /// All reports that are there: answers that arrived together are one turn.
-    fn network_all(&mut self, first: NetEvent) -> anyhow::Result<()> {
-        let mut next = Some(first);
-        while let Some(event) = next {
-            self.network(event)?;
-            next = self.net.queued();
-        }
-        Ok(())
-    }
-
-    fn network(&mut self, event: NetEvent) -> anyhow::Result<()> {
-        // Due timers come first: a lease that ended while this process did not run has ended.
-        let now = since_boot();
-        self.instances.values_mut().for_each(|running| running.machine.tick(now));
-        match event {
-            NetEvent::Frame { from, payload } => self.frame_of(NodeId(from), payload),
-            NetEvent::Up { peer, incarnation } => {
-                self.duplicate_since = None;
-                self.volume.met(NodeId(peer), incarnation);
-                self.link(NodeId(peer), true);
-                self.instances.values_mut().for_each(|running| running.machine.peer(NodeId(peer), true));
-            }
-            NetEvent::Down { peer, incarnation, why } => {
-                tracing::debug!(peer, %why, "connection ended");
-                self.link(NodeId(peer), false);
-                for running in self.instances.values_mut() {
-                    if let Some(closed) = closed(peer, incarnation, why) {
-                        running.machine.command(closed);
-                    }
-                    running.machine.peer(NodeId(peer), false);
-                }
-            }
-            NetEvent::Unreachable { peer, .. } => self.not_reached(peer),
-            NetEvent::Refused { peer, code, text } => self.refused(peer, code, &text)?,
-            NetEvent::ClientUp { .. } => {}
-            NetEvent::ClientFrame { client, payload } => self.call(client, &payload),
-            NetEvent::ClientGone { client } => self.client_gone(client),
-        }
-        Ok(())
-    }
-
-    fn frame_of(&mut self, from: NodeId, mut payload: bytes::Bytes) {
-        self.process.received(from);
-        let instance = (payload.len() >= 2).then(|| InstanceId(payload.get_u16()));
-        let running = instance.and_then(|instance| self.instances.get_mut(&instance));
-        if !running.is_some_and(|running| running.machine.frame(from, &payload)) {
-            tracing::warn!(peer = from.0, "sent bytes that are no message of an instance here: connection closed");
-            self.suspect(from);
-        }
-    }
-
-    fn refused(&mut self, peer: u32, code: RefuseCode, text: &str) -> anyhow::Result<()> {
-        if let RefuseCode::Stale { seen } = code {
-            self.stale(peer, seen, text);
-            return Ok(());
-        }
-        if code == RefuseCode::Duplicate {
-            let since = *self.duplicate_since.get_or_insert_with(Instant::now);
-            if since.elapsed() >= DUPLICATE {
-                bail!("another process with id {} is in the cluster; member {peer} says: {text}", self.id);
-            }
-        }
-        self.not_reached(peer);
-        Ok(())
-    }
-
-    /// A dial failed; meanwhile the peer may have dialled us.
-    fn not_reached(&mut self, peer: u32) {
-        if !self.net.is_connected(peer) {
-            self.instances.values_mut().for_each(|running| running.machine.peer(NodeId(peer), false));
-        }
-    }
-
     fn written(&mut self, written: Written) -> anyhow::Result<()> {
         let now = since_boot();
         self.instances.values_mut().for_each(|running| running.machine.tick(now));
@@ -427,57 +304,6 @@ impl Running {
     }
 }
 
-/// The machines that this process runs, in the order of their instances. They draw their incarnation from one seed, so
-/// that all have the same.
-fn machines(
-    config: &Config,
-    id: NodeId,
-    stored: Option<&StateFile>,
-) -> anyhow::Result<Vec<(Box<dyn Instance>, crate::config::ElectionConfig)>> {
-    let me = config.start_as(id)?.uid();
-    let mut seed = [0; 8];
-    getrandom::fill(&mut seed).map_err(|error| anyhow!("the kernel gives no randomness: {error}"))?;
-    let start = |election: crate::config::ElectionConfig| {
-        let setup = Setup {
-            me,
-            view: config.view_as(election.topology),
-            settings: election.settings.clone(),
-            stored: stored.and_then(|file| records::kept(file, election.instance, election.row.name)),
-            seed: u64::from_le_bytes(seed),
-            instance: election.instance,
-        };
-        Ok((instance::start(election.row, config.safety, setup)?, election))
-    };
-    config.elections().into_iter().map(start).collect()
-}
-
-fn subscribers(ledger: &Ledger<Subscription>, hooks: Option<HookQueue>) -> Vec<Box<dyn Subscriber>> {
-    let mut all: Vec<Box<dyn Subscriber>> =
-        vec![Box::new(ledger.writer()), Box::new(LogLines), Box::new(Notify::from_env())];
-    all.extend(hooks.map(|hooks| Box::new(hooks) as Box<dyn Subscriber>));
-    all
-}
-
-/// What a voter may conclude from the end of a connection: only a close by the far side can be the end of its process.
-fn closed(peer: u32, incarnation: Incarnation, why: DownReason) -> Option<Command> {
-    (why == DownReason::Remote).then(|| Command::Closed(NodeId(peer), incarnation))
-}
-
 fn failed(code: FailCode, reason: String) -> Response {
     Response::Failed { reason, code }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_close_by_the_far_side_can_free_a_promise() {
-        let incarnation = Incarnation { counter: 3, nonce: 9 };
-        let expected = Command::Closed(NodeId(2), incarnation);
-        assert_eq!(closed(2, incarnation, DownReason::Remote), Some(expected));
-        for why in [DownReason::Error, DownReason::Overflow, DownReason::Protocol, DownReason::Replaced] {
-            assert_eq!(closed(2, incarnation, why), None, "{why}");
-        }
-    }
 }

@@ -55,7 +55,7 @@ pub struct StatusMember {
     pub trouble: Option<String>,
 }
 
-#[expect(clippy::ref_option, reason = "the signature that serde asks for")]
+#[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
 fn role_or_down<S: serde::Serializer>(role: &Option<Role>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(role.map_or("down", Role::name))
 }

@@ -18,15 +18,15 @@ impl Daemon {
             return self.drop_client(client);
         };
         let asked = Subscription { client, call };
-        if let Some(response) = self.answer(asked, instance, request) {
+        if let Some(response) = self.answer(asked, instance, &request) {
             reply(&mut self.net, asked, response);
         }
     }
 
     /// `None`: the answer comes later, or was given.
-    fn answer(&mut self, asked: Subscription, instance: InstanceId, request: Request) -> Option<Response> {
+    fn answer(&mut self, asked: Subscription, instance: InstanceId, request: &Request) -> Option<Response> {
         let Some(running) = self.instances.get(&instance) else { return Some(unknown(instance)) };
-        Some(match request {
+        Some(match *request {
             Request::Status => Response::Status(running.shown.status()),
             Request::Watch { everything } => {
                 let Some(now) = self.present(instance) else { return Some(unknown(instance)) };

@@ -64,7 +64,9 @@ impl Volume {
         let (remember_at, writes) = (None, BTreeMap::new());
         let mut volume = Volume { disk, file, remember_at, writes, no_known_peers };
         volume.write_now().await?;
-        instances.values_mut().for_each(|running| running.machine.written(true));
+        for running in instances.values_mut() {
+            running.machine.written(true);
+        }
         Ok(volume)
     }
 

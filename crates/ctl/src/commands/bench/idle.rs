@@ -76,7 +76,7 @@ pub(crate) async fn run(args: &Args, output: Output) -> Result<(), Failure> {
         () = stop.wait() => Err(Failure::new(Exit::Failed, "interrupted")),
     };
     cluster.stop().await;
-    show(plan, args.seconds, outcome?, output)
+    show(&plan, args.seconds, outcome?, output)
 }
 
 async fn measure(cluster: &Cluster, plan: &Plan, time: Duration) -> Result<Vec<Cost>> {
@@ -133,7 +133,7 @@ impl Usage {
     }
 }
 
-fn show(plan: Plan, seconds: u32, members: Vec<Cost>, output: Output) -> Result<(), Failure> {
+fn show(plan: &Plan, seconds: u32, members: Vec<Cost>, output: Output) -> Result<(), Failure> {
     if output.is_json() {
         return Ok(Output::json(&Document {
             schema: "conclave.bench.idle/1",
