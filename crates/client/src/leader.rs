@@ -28,7 +28,8 @@ pub struct Leader {
 ///
 /// ```
 /// # use testkit::{Live, Plan};
-/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+/// # runtime.block_on(async {
 /// # let mut live = Live::start(&Plan::new(3, algorithms::catalog::row("bully").unwrap()));
 /// # let (endpoints, settings) = (live.cluster.endpoints(), live.cluster.settings().clone());
 /// use client::LeaderClient;

@@ -23,8 +23,12 @@ pub(crate) fn profile_directory() -> PathBuf {
     let directory = executable.parent().expect("an executable is in a directory");
     if directory.ends_with("deps") {
         directory.parent().expect("deps is in a directory").into()
-    } else {
+    } else if directory.join("deps").is_dir() {
         directory.into()
+    } else {
+        // Examples of the documentation are compiled into a temporary directory.
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        target.join("debug")
     }
 }
 
