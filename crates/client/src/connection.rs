@@ -244,6 +244,12 @@ impl Client {
         Ok(opened)
     }
 
+    /// Reads no further byte; the connection stays open. What a member does about such a client is worth a test.
+    #[doc(hidden)]
+    pub fn stop_reading(&self) {
+        self.connection.reader.abort();
+    }
+
     pub(crate) fn descriptor(&self) -> &OwnedFd {
         &self.connection.descriptor
     }

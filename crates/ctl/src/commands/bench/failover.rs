@@ -5,6 +5,7 @@
 //! kernel has taken its process apart, which nobody can notice earlier.
 
 mod course;
+mod crowd;
 mod machine;
 mod show;
 mod slowest;
@@ -19,6 +20,7 @@ use client::{Client, MemberStatus, Observer, ask_all, format_duration};
 use types::Safety;
 
 use self::course::{Course, Ending};
+use self::crowd::Crowd;
 use self::slowest::Slowest;
 use super::super::choices::{self, AlgorithmArg, TopologyArg};
 use super::super::up::Stop;
@@ -63,6 +65,9 @@ pub(crate) struct Args {
     /// How many times
     #[arg(long, value_name = "K", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     trials: u32,
+    /// After every trial another one beside this many watchers of the survivors, half of which never read
+    #[arg(long, value_name = "W", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=2000))]
+    watchers: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -84,6 +89,10 @@ struct Samples {
     ms: Vec<f64>,
     /// From the fault to the end of the old leader's stream; of killed leaders only.
     eof_ms: Vec<f64>,
+    /// From the fault to the last survivor's announcement of the new leader, by the members' stamps.
+    announced_ms: Vec<f64>,
+    /// The same in trials beside watchers, half of which never read.
+    watched_ms: Vec<f64>,
     messages: Vec<u64>,
     connections_max: usize,
     persist_us: Vec<u64>,
@@ -125,7 +134,7 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
     let mut slowest: Option<(u32, Course, Ending)> = None;
     let mut restarted = Instant::now();
     let mut trial = 1;
-    while trial <= args.trials {
+    while trial <= args.trials || (args.watchers > 0 && samples.watched_ms.len() < samples.ms.len()) {
         let leader = settle(cluster, &mut observer, plan.best()).await;
         let leader = leader.with_context(|| format!("before trial {trial}"))?;
         quiet(cluster, restarted).await;
@@ -134,6 +143,9 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
             let connections = |status: &MemberStatus| status.peers.iter().filter(|peer| peer.connected).count();
             samples.connections_max = before.iter().map(connections).max().unwrap_or(0);
         }
+        // Side by side: every trial without watchers is followed by one with them.
+        let watched = args.watchers > 0 && samples.watched_ms.len() < samples.ms.len();
+        let crowd = if watched { Some(Crowd::gather(cluster, leader, args.watchers).await?) } else { None };
         let struck = strike(cluster, &mut observer, leader, args.fault).await;
         let Some((course, ending)) = struck.with_context(|| format!("trial {trial} of {}", args.trials))? else {
             samples.discarded += 1;
@@ -143,8 +155,14 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
             restarted = begin_anew(cluster, &mut observer, leader).await?;
             continue;
         };
+        if crowd.is_some() {
+            samples.watched_ms.push(milliseconds(ending.announced));
+            restarted = begin_anew(cluster, &mut observer, leader).await?;
+            continue;
+        }
         let took = milliseconds(ending.last.after);
         samples.ms.push(took);
+        samples.announced_ms.push(milliseconds(ending.announced));
         samples.eof_ms.extend(course.eof.map(milliseconds));
         let after = statuses(cluster, leader).await;
         samples.messages.push(sent(&after).saturating_sub(sent(&before)));

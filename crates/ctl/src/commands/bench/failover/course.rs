@@ -33,6 +33,8 @@ pub(super) struct Seen {
     leads: bool,
     /// From the fault to its arrival here.
     pub(super) after: Duration,
+    /// From the fault to when the member announced it, by the member's stamp.
+    announced: Duration,
 }
 
 /// How a course ended.
@@ -41,6 +43,8 @@ pub(super) struct Ending {
     pub(super) successor: u32,
     /// Who reported it last, and when.
     pub(super) last: Seen,
+    /// From the fault to the last survivor's announcement, by the members' stamps: nothing that is read late here is in it.
+    pub(super) announced: Duration,
 }
 
 impl Course {
@@ -60,7 +64,9 @@ impl Course {
             News::Became { announcement, transition } if self.survivors.contains(&report.at) => {
                 self.spoiled |= self.is_too_early(report.when, announcement.wall_ms, transition);
                 let (leader, leads) = (transition.leader(), transition.leads());
-                self.last[report.at] = Some(Seen { member: announcement.member, leader, leads, after });
+                let announced = Duration::from_nanos(announcement.boot_ns).saturating_sub(self.start_boot);
+                let member = announcement.member;
+                self.last[report.at] = Some(Seen { member, leader, leads, after, announced });
             }
             // A process that starts anew is dialled in vain first: only the first loss is the end.
             News::Lost(_) if report.at == self.old as usize - 1 => {
@@ -102,7 +108,8 @@ impl Course {
         let claimed = seen.iter().any(|seen| seen.member == successor && seen.leads);
         let agreed = seen.iter().all(|seen| seen.leader == Some(successor));
         let last = *seen.iter().max_by_key(|seen| seen.after)?;
-        (successor != self.old && claimed && agreed).then_some(Ending { successor, last })
+        let announced = seen.iter().map(|seen| seen.announced).max()?;
+        (successor != self.old && claimed && agreed).then_some(Ending { successor, last, announced })
     }
 }
 

@@ -29,7 +29,12 @@ struct Document<'a> {
     /// The median of `eof_ms`.
     eof_median_ms: Option<f64>,
     /// From the SIGKILL to the end of the killed leader's stream; null after other faults.
-    eof_ms: Option<Eof<'a>>,
+    eof_ms: Option<Times<'a>>,
+    /// From the fault to the last survivor's announcement, by the members' stamps.
+    announced_ms: Times<'a>,
+    /// The same beside `watchers` watchers, half of which never read; null without them.
+    watched_ms: Option<Times<'a>>,
+    watchers: u32,
     /// Messages of the algorithm that the survivors sent, per trial; heartbeats are not among them.
     messages: &'a [u64],
     /// The most connections any member had to other members, before the first trial.
@@ -42,7 +47,7 @@ struct Document<'a> {
 }
 
 #[derive(Serialize)]
-struct Eof<'a> {
+struct Times<'a> {
     min: f64,
     median: f64,
     p95: f64,
@@ -50,15 +55,17 @@ struct Eof<'a> {
     samples: &'a [f64],
 }
 
-impl<'a> Eof<'a> {
+impl<'a> Times<'a> {
     fn of(Summary { min, median, p95, max }: Summary, samples: &'a [f64]) -> Self {
-        Eof { min, median, p95, max, samples }
+        Times { min, median, p95, max, samples }
     }
 }
 
 pub(super) fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) -> Result<(), Failure> {
     let Summary { min, median, p95, max } = summary(&samples.ms).context("no samples")?;
     let eof = summary(&samples.eof_ms);
+    let announced = summary(&samples.announced_ms).context("no samples")?;
+    let watched = summary(&samples.watched_ms);
     let persist = middle(&samples.persist_us).map(|us| us as f64 / 1e3);
     let fault = args.fault.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
     if output.is_json() {
@@ -76,7 +83,10 @@ pub(super) fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) 
             max_ms: max,
             samples_ms: &samples.ms,
             eof_median_ms: eof.map(|eof| eof.median),
-            eof_ms: eof.map(|eof| Eof::of(eof, &samples.eof_ms)),
+            eof_ms: eof.map(|eof| Times::of(eof, &samples.eof_ms)),
+            announced_ms: Times::of(announced, &samples.announced_ms),
+            watched_ms: watched.map(|watched| Times::of(watched, &samples.watched_ms)),
+            watchers: args.watchers,
             messages: &samples.messages,
             connections_max: samples.connections_max,
             persist_ms: persist,
@@ -108,6 +118,15 @@ pub(super) fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) 
     let cost = [messages, samples.connections_max.to_string(), time(persist)];
     table.plain(names.into_iter().chain(rest).chain(times).chain(cost));
     Output::line(table.render(output))?;
+    let in_words = |of: Summary| format!("{:.3} ms, {:.3} to {:.3}", of.median, of.min, of.max);
+    Output::line(format!("announced by the last survivor, by its own stamp: {}", in_words(announced)))?;
+    if let Some(watched) = watched {
+        Output::line(format!(
+            "the same beside {} watchers, half of which never read: {}",
+            args.watchers,
+            in_words(watched)
+        ))?;
+    }
     if let Some(slowest) = &samples.slowest {
         Output::line(slowest.line())?;
     }
