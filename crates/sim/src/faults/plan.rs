@@ -236,6 +236,10 @@ impl Drawing<'_> {
             FaultKind::SlowDisk => {
                 self.actions.push((at, Action::HangDisk(node)));
                 self.actions.push((at + span, Action::FreeDisk(node)));
+                // A leader that is to open the next epoch grants it to itself first, and that waits for its disk.
+                if self.kinds.contains(&FaultKind::Operator) {
+                    self.actions.push((at + span / 4, Action::Elect(node)));
+                }
             }
             FaultKind::SlowNetwork | FaultKind::Drift => {}
         }

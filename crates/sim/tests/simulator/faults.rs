@@ -30,6 +30,13 @@ fn many_seeds_on_many_threads_add_up_to_the_same() {
     assert_eq!(once.runs, 8);
 }
 
+#[test]
+fn disks_hang_in_some_seeds_and_in_some_not() {
+    let hangs = |seed| run_faults(row(), seed, &FaultOptions::default()).stats.hangs;
+    let (hanging, others): (Vec<u64>, Vec<u64>) = (0..40).map(hangs).partition(|&hangs| hangs > 0);
+    assert!(hanging.len() > 5 && others.len() > 5, "{hanging:?}");
+}
+
 /// How a toy misbehaves.
 const HONEST: u8 = 0;
 /// Claims in the epoch of whoever leads.
