@@ -55,13 +55,14 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     let address = config.listen_address(id).ok_or_else(|| anyhow!("no listen address"))?;
     let secret = config.secret_file.as_deref().map(Secret::from_file).transpose()?;
+    // Before the lock of the data directory: this thread must not hold it longer than the others.
+    descriptors::spawn_last_to_exit()?;
     let (store, stored) = records::open(&data_dir)?;
     if stored.as_ref().is_some_and(|file| file.volume.refused) {
         bail!("this volume was refused before, as rolled back or copied. {}", volume::remedy(&store.path()));
     }
     let mut stored = startup_check::check_record(&config, id, stored, start)?;
     // Before the first socket: the threads that wait for the disk and for hooks must hold none open (see `descriptors`).
-    descriptors::spawn_last_to_exit()?;
     let mut disk = Disk::start(store)?;
     let mut ledger = Ledger::open(&data_dir);
     let hooks = config.on_change.clone().map(Hooks::start).transpose()?;

@@ -13,16 +13,22 @@ mod v1;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
 
 pub use frame::Damage;
 use frame::FILE_BYTES_MAX;
+pub(crate) use frame::Fields;
 pub use sections::{Section, Sections};
 use state::{FORMAT, Unreadable};
 pub use state::{RecordKind, StateFile, VolumeRecord};
 pub use v1::{RecordV1, VoteV1};
+
+/// How long a start waits for the lock of a process that is ending.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_AGAIN: Duration = Duration::from_millis(5);
 
 /// The data directory of one member, held exclusively while this lives.
 #[derive(Debug)]
@@ -112,11 +118,23 @@ impl Store {
     }
 }
 
+/// A process that was killed closes its connections first and gives up its lock when its last thread has ended, which may
+/// be a moment later: a restart waits for that.
+fn wait_for_lock(file: &File) -> rustix::io::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) if begun.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_AGAIN),
+            result => return result,
+        }
+    }
+}
+
 fn lock(dir: &Path) -> Result<File, StorageError> {
     let path = dir.join("lock");
     let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = open.map_err(failed("open the lock file", &path))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match wait_for_lock(&file) {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let mut holder = String::new();

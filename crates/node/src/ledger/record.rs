@@ -10,6 +10,8 @@
 use client::{LedgerEntry, LedgerKind, Transition};
 use types::{Epoch, NodeId, Role, Standing};
 
+use crate::storage::Fields;
+
 /// The format this code writes, and the newest it reads.
 pub(super) const VERSION: u16 = 1;
 /// Head and records alike.
@@ -34,9 +36,9 @@ pub(super) fn head() -> [u8; RECORD_BYTES] {
 
 /// The version a whole head names; `None` of anything else.
 pub(super) fn head_version(bytes: &[u8]) -> Option<u16> {
-    let mut reader = Reader(checked(bytes)?);
-    (reader.take()? == MAGIC).then_some(())?;
-    reader.take().map(u16::from_le_bytes)
+    let mut fields = Fields(checked(bytes)?);
+    (fields.take()? == MAGIC).then_some(())?;
+    fields.take().map(u16::from_le_bytes)
 }
 
 pub(super) fn encode(entry: &LedgerEntry) -> [u8; RECORD_BYTES] {
@@ -69,26 +71,26 @@ pub(super) fn encode(entry: &LedgerEntry) -> [u8; RECORD_BYTES] {
 
 /// `None` if these bytes are no whole record.
 pub(super) fn decode(bytes: &[u8]) -> Option<LedgerEntry> {
-    let mut reader = Reader(checked(bytes)?);
-    let [sequence, wall_ms, boot_ns] = [reader.u64()?, reader.u64()?, reader.u64()?];
-    let boot_id = reader.take()?;
-    let kind = match reader.take()? {
+    let mut fields = Fields(checked(bytes)?);
+    let [sequence, wall_ms, boot_ns] = [fields.u64()?, fields.u64()?, fields.u64()?];
+    let boot_id = fields.take()?;
+    let kind = match fields.take()? {
         [STARTED] => {
-            let incarnation = reader.u64()?;
-            let known = reader.flag()?;
-            LedgerKind::Started { incarnation, last_alive_ms: reader.u64().filter(|_| known) }
+            let incarnation = fields.u64()?;
+            let known = fields.bool()?;
+            LedgerKind::Started { incarnation, last_alive_ms: fields.u64().filter(|_| known) }
         }
         [BECAME] => {
-            let (old, role) = (reader.text::<ROLE_BYTES>()?, reader.text::<ROLE_BYTES>()?.parse().ok()?);
+            let (old, role) = (text::<ROLE_BYTES>(&mut fields)?, text::<ROLE_BYTES>(&mut fields)?.parse().ok()?);
             let old = if old.is_empty() { None } else { Some(old.parse().ok()?) };
-            let known = reader.flag()?;
-            let leader = reader.u32().filter(|_| known).map(NodeId);
-            let (epoch, cause) = (Epoch(reader.u64()?), reader.text::<CAUSE_BYTES>()?.parse().ok()?);
+            let known = fields.bool()?;
+            let leader = fields.u32().filter(|_| known).map(NodeId);
+            let (epoch, cause) = (Epoch(fields.u64()?), text::<CAUSE_BYTES>(&mut fields)?.parse().ok()?);
             let now = Standing { role, leader, epoch };
             LedgerKind::Became(Transition { old, now, cause, lease_until_ns: None })
         }
-        [GRANTED] => LedgerKind::Granted { epoch: reader.u64()?, holder: reader.u32()? },
-        [PROMISE_ENDED] => LedgerKind::PromiseEnded { epoch: reader.u64()?, holder: reader.u32()? },
+        [GRANTED] => LedgerKind::Granted { epoch: fields.u64()?, holder: fields.u32()? },
+        [PROMISE_ENDED] => LedgerKind::PromiseEnded { epoch: fields.u64()?, holder: fields.u32()? },
         _ => return None,
     };
     Some(LedgerEntry { sequence, wall_ms, boot_ns, boot_id, kind })
@@ -136,33 +138,11 @@ impl Writer {
     }
 }
 
-/// Reads fields off the front of what is left.
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (first, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
-    }
-
-    fn flag(&mut self) -> Option<bool> {
-        self.take().map(|[byte]: [u8; 1]| byte != 0)
-    }
-
-    fn text<const N: usize>(&mut self) -> Option<String> {
-        let field: [u8; N] = self.take()?;
-        let length = field.iter().position(|byte| *byte == 0).unwrap_or(N);
-        String::from_utf8(field[..length].to_vec()).ok()
-    }
+/// Text in a field of this size, padded with zeros.
+fn text<const N: usize>(fields: &mut Fields<'_>) -> Option<String> {
+    let field: [u8; N] = fields.take()?;
+    let length = field.iter().position(|byte| *byte == 0).unwrap_or(N);
+    String::from_utf8(field[..length].to_vec()).ok()
 }
 
 #[cfg(test)]

@@ -98,11 +98,11 @@ pub(super) fn put_incarnation(bytes: &mut Vec<u8>, incarnation: Incarnation) {
     bytes.extend(incarnation.nonce.to_le_bytes());
 }
 
-/// Reads fields off the front of what is left. No length that was read is trusted before that many bytes are there.
-pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+/// Reads fields off the front of the bytes that were not read yet. No length that was read is trusted before that many bytes are there.
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Fields<'a> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*first)
@@ -114,7 +114,7 @@ impl<'a> Fields<'a> {
         Some(first)
     }
 
-    pub(super) fn bool(&mut self) -> Option<bool> {
+    pub(crate) fn bool(&mut self) -> Option<bool> {
         match self.u8()? {
             0 => Some(false),
             1 => Some(true),
@@ -130,11 +130,11 @@ impl<'a> Fields<'a> {
         self.take().map(u16::from_le_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         self.take().map(u32::from_le_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Option<u64> {
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         self.take().map(u64::from_le_bytes)
     }
 

@@ -158,6 +158,23 @@ fn a_section_of_a_newer_version_is_named_with_what_to_do() {
 }
 
 #[test]
+fn a_start_waits_for_the_lock_of_a_process_that_is_ending() {
+    let dir = Dir::new("ending");
+    let (ending, _) = Store::open(dir.path()).unwrap();
+    let path = dir.path().to_owned();
+    let (begins, begun) = std::sync::mpsc::channel();
+    let start = std::thread::spawn(move || {
+        begins.send(()).unwrap();
+        Store::open(path).map(drop)
+    });
+    begun.recv().unwrap();
+    // Long enough for the start to find the lock taken; it has no event to wait for.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    drop(ending);
+    start.join().unwrap().unwrap();
+}
+
+#[test]
 fn sections_that_nobody_knows_survive_a_rewrite_byte_for_byte() {
     let dir = Dir::new("unknown");
     fs::create_dir_all(dir.path()).unwrap();
