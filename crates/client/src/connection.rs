@@ -210,6 +210,10 @@ impl Client {
         self.done(Request::Chaos(chaos)).await
     }
 
+    pub(crate) async fn end_watch(&self, call: CallId) -> Result<(), ClientError> {
+        self.done(Request::EndWatch { call }).await
+    }
+
     /// Sends a request and takes its first response; a failure becomes an error.
     pub async fn request(&self, request: Request) -> Result<Response, ClientError> {
         self.open(request).await?.next().await?.ok_or(ClientError::Closed)
@@ -266,6 +270,10 @@ pub(crate) struct Replies {
 impl Replies {
     pub(crate) fn client(&self) -> &Client {
         &self.client
+    }
+
+    pub(crate) fn id(&self) -> CallId {
+        self.id
     }
 
     /// The next response; `None` once the member has closed the connection. Cancel-safe.

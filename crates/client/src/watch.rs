@@ -4,7 +4,8 @@ use crate::announcement::Announcement;
 use crate::connection::{ClientError, Replies};
 use crate::wire::Response;
 
-/// A stream of announcements. Dropping it ends the stream.
+/// A stream of announcements. A stream that is dropped is no longer heard, but the member goes on sending it until the
+/// connection closes; [`Watch::end`] tells the member.
 #[derive(Debug)]
 pub struct Watch(Replies);
 
@@ -25,6 +26,11 @@ impl Watch {
 
     pub fn member_id(&self) -> u32 {
         self.0.client().member_id()
+    }
+
+    /// Tells the member that the stream is not wanted any more; the connection stays open for other calls.
+    pub async fn end(self) -> Result<(), ClientError> {
+        self.0.client().end_watch(self.0.id()).await
     }
 
     /// The next announcement or gap; `None` once the member has closed the connection. Cancel-safe.

@@ -54,6 +54,8 @@ pub enum Request {
     /// gives leadership away of its own accord it answers once more, with [`Response::Stop`], and waits a while for the
     /// client to leave.
     Attach,
+    /// Ends the stream that this [`Request::Watch`] opened. Answered with [`Response::Done`]; nothing more comes of it.
+    EndWatch { call: CallId },
 }
 
 /// What a request may do, which decides who may send it.
@@ -76,6 +78,7 @@ impl Request {
         Request::Chaos(Chaos::Heal),
         Request::History { after: None },
         Request::Attach,
+        Request::EndWatch { call: CallId(0) },
     ];
 
     pub fn name(&self) -> &'static str {
@@ -88,13 +91,14 @@ impl Request {
             Request::Chaos(_) => "chaos",
             Request::History { .. } => "history",
             Request::Attach => "attach",
+            Request::EndWatch { .. } => "end-watch",
         }
     }
 
     /// No catch-all arm: a new request does not compile until somebody has decided.
     pub fn auth(&self) -> Auth {
         match self {
-            Request::Status | Request::Watch { .. } | Request::History { .. } => Auth::Read,
+            Request::Status | Request::Watch { .. } | Request::History { .. } | Request::EndWatch { .. } => Auth::Read,
             Request::Elect | Request::StepDown | Request::Transfer { .. } | Request::Chaos(_) | Request::Attach => {
                 Auth::Operate
             }
@@ -233,6 +237,7 @@ mod tests {
         ("chaos", Auth::Operate),
         ("history", Auth::Read),
         ("attach", Auth::Operate),
+        ("end-watch", Auth::Read),
     ];
 
     #[test]

@@ -15,7 +15,7 @@ use transport::Net;
 use types::{InstanceId, NodeId, since_boot};
 
 pub(crate) use log_lines::LogLines;
-pub(crate) use watchers::{Subscription, Watchers};
+pub(crate) use watchers::{STREAMS_MAX, Subscription, Watchers};
 
 /// Hears everything that is announced, in order. Must not block.
 pub(crate) trait Subscriber: Send {

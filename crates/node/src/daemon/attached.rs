@@ -7,7 +7,7 @@ use client::Response;
 use transport::{ClientId, Net};
 
 use super::reply;
-use crate::publisher::Subscription;
+use crate::publisher::{STREAMS_MAX, Subscription};
 
 #[derive(Debug, Default)]
 pub(super) struct Attached {
@@ -25,7 +25,11 @@ pub(super) struct Attached {
 impl Attached {
     /// `voters_first`: voters must not take the end of this process for the end of its child, so they are told of the
     /// child before the client is told to begin.
-    pub(super) fn add(&mut self, client: Subscription, voters_first: bool, net: &mut Net) {
+    /// Returns false if the client is attached as often as it may be.
+    pub(super) fn add(&mut self, client: Subscription, voters_first: bool, net: &mut Net) -> bool {
+        if self.clients.range(client.of_same_client()).count() >= STREAMS_MAX {
+            return false;
+        }
         self.clients.insert(client);
         if voters_first {
             self.waiting.push(client);
@@ -35,6 +39,7 @@ impl Attached {
         if self.stopping || self.leaving {
             reply(net, client, Response::Stop);
         }
+        true
     }
 
     pub(super) fn gone(&mut self, client: ClientId) {

@@ -8,7 +8,7 @@ use types::{InstanceId, NodeId};
 use super::orders::unknown;
 use super::{Daemon, failed};
 use crate::chaos;
-use crate::publisher::Subscription;
+use crate::publisher::{STREAMS_MAX, Subscription};
 
 impl Daemon {
     pub(super) fn call(&mut self, client: ClientId, payload: &[u8]) {
@@ -30,8 +30,15 @@ impl Daemon {
             Request::Status => Response::Status(running.shown.status()),
             Request::Watch { everything } => {
                 let Some(now) = self.present(instance) else { return Some(unknown(instance)) };
-                self.publisher.watchers.add(asked, instance, everything);
-                Response::Announced(now)
+                if self.publisher.watchers.add(asked, instance, everything) {
+                    Response::Announced(now)
+                } else {
+                    too_many_streams()
+                }
+            }
+            Request::EndWatch { call } => {
+                self.publisher.watchers.end(Subscription { call, ..asked });
+                Response::Done
             }
             Request::Elect => self.elect(instance),
             Request::History { after } => {
@@ -43,8 +50,7 @@ impl Daemon {
             Request::StepDown => self.step_down(instance),
             Request::Transfer { to } => self.transfer(instance, NodeId(to)),
             Request::Attach => {
-                self.attach(asked, instance);
-                return None;
+                return if self.attach(asked, instance) { None } else { Some(too_many_streams()) };
             }
             Request::Chaos(fault) => match chaos::apply(fault, &self.config, self.id, &mut self.net) {
                 Err((code, reason)) => failed(code, reason),
@@ -68,12 +74,13 @@ impl Daemon {
         Some(self.publisher.stamp(instance, Happened::Became(became)))
     }
 
-    fn attach(&mut self, asked: Subscription, instance: InstanceId) {
-        let Some(running) = self.instances.get_mut(&instance) else { return };
+    /// False if this client may not attach once more.
+    fn attach(&mut self, asked: Subscription, instance: InstanceId) -> bool {
+        let Some(running) = self.instances.get_mut(&instance) else { return false };
         // The machine, not what it shows: voters may already have heard that no child depends on it.
         let leads = running.machine.standing().role == Role::Leader;
         let voters_first = leads && self.config.settings.on_close == OnClose::Immediate;
-        running.attached.add(asked, voters_first, &mut self.net);
+        running.attached.add(asked, voters_first, &mut self.net)
     }
 
     fn faults_changed(&mut self) {
@@ -91,6 +98,11 @@ impl Daemon {
         self.publisher.watchers.gone(client);
         self.instances.values_mut().for_each(|running| running.attached.gone(client));
     }
+}
+
+fn too_many_streams() -> Response {
+    let why = format!("one connection has at most {STREAMS_MAX} streams: end some, or open another connection");
+    failed(FailCode::BadRequest, why)
 }
 
 pub(super) fn reply(net: &mut Net, to: Subscription, response: Response) {

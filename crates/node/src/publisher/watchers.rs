@@ -1,6 +1,7 @@
 //! Clients that follow the stream over their connections (`ctl watch`, and everything that waits for a leader).
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use bytes::BytesMut;
 use client::{Announcement, CallId, Happened, Response};
@@ -10,11 +11,22 @@ use types::InstanceId;
 /// What may wait for one watcher. One that reads nothing costs no more than this, and its socket's buffers.
 const QUEUE_BYTES: usize = 16 << 10;
 
+/// Streams of one client at the same time; attachments are counted apart.
+pub(crate) const STREAMS_MAX: usize = 16;
+
 /// Which call of which connection is answered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Subscription {
     pub(crate) client: ClientId,
     pub(crate) call: CallId,
+}
+
+impl Subscription {
+    /// All that one client can have.
+    pub(crate) fn of_same_client(self) -> RangeInclusive<Subscription> {
+        let of = |call| Subscription { client: self.client, call: CallId(call) };
+        of(u32::MIN)..=of(u32::MAX)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -33,8 +45,17 @@ struct Watcher {
 }
 
 impl Watchers {
-    pub(crate) fn add(&mut self, subscription: Subscription, instance: InstanceId, everything: bool) {
-        self.all.insert(subscription, Watcher { instance, everything, missed: 0 });
+    /// False if this client has as many streams as it may have.
+    pub(crate) fn add(&mut self, subscription: Subscription, instance: InstanceId, everything: bool) -> bool {
+        let room = self.all.range(subscription.of_same_client()).count() < STREAMS_MAX;
+        if room {
+            self.all.insert(subscription, Watcher { instance, everything, missed: 0 });
+        }
+        room
+    }
+
+    pub(crate) fn end(&mut self, subscription: Subscription) {
+        self.behind -= usize::from(self.all.remove(&subscription).is_some_and(|watcher| watcher.missed > 0));
     }
 
     pub(crate) fn gone(&mut self, client: ClientId) {
@@ -145,7 +166,7 @@ mod tests {
         let (mut net, mut connection, client) = connected().await;
         let mut watchers = Watchers::default();
         let subscription = Subscription { client, call: CallId(9) };
-        watchers.add(subscription, InstanceId::ELECTION, true);
+        assert!(watchers.add(subscription, InstanceId::ELECTION, true));
         let long = Happened::Faults(vec!["x".repeat(4000)]);
         let mut told = 0;
         while !watchers.are_behind() {
@@ -183,6 +204,19 @@ mod tests {
         assert!(!watchers.are_behind());
         watchers.gone(client);
         assert!(watchers.all.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_client_has_a_limited_number_of_streams() {
+        let (_net, _connection, client) = connected().await;
+        let mut watchers = Watchers::default();
+        let added = (0..100)
+            .filter(|&call| watchers.add(Subscription { client, call: CallId(call) }, InstanceId::ELECTION, false));
+        assert_eq!(added.count(), STREAMS_MAX);
+        let other = Subscription { client, call: CallId(200) };
+        assert!(!watchers.add(other, InstanceId::ELECTION, false));
+        watchers.end(Subscription { client, call: CallId(3) });
+        assert!(watchers.add(other, InstanceId::ELECTION, false), "one has ended");
     }
 
     #[tokio::test]

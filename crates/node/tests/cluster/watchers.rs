@@ -75,3 +75,46 @@ async fn a_thousand_watchers_of_which_half_never_read_hear_of_a_failover_or_get_
     println!("{WATCHERS} watchers, {} of them silent: {loaded} KiB, then {grown} KiB more", silent.len());
     assert!(grown < most, "{grown} KiB for {} silent watchers: more than their queues may hold", silent.len());
 }
+
+#[tokio::test]
+async fn many_calls_and_streams_share_one_connection() {
+    let mut live = Live::start(&Plan::new(3, catalog::row(catalog::DEFAULT).unwrap()));
+    live.agreement_on(3, &[1, 2, 3]).await;
+    let client = live.client(1).await;
+    // A hundred questions under way at once, beside two streams.
+    let (mut first, second) = (client.watch().await.unwrap(), client.watch_everything().await.unwrap());
+    let asked = (0..100).map(|_| {
+        let client = client.clone();
+        tokio::spawn(async move { (client.status().await.unwrap().id, client.history().await.unwrap().entries.len()) })
+    });
+    for answer in asked.collect::<Vec<_>>() {
+        let (id, entries) = answer.await.unwrap();
+        assert!(id == 1 && entries > 0);
+    }
+    // Streams that are ended make room; those that are only dropped do not.
+    second.end().await.unwrap();
+    for _ in 0..40 {
+        client.watch().await.unwrap().end().await.unwrap();
+    }
+    live.kill(3).await;
+    live.agreement_on(2, &[1, 2]).await;
+    let told = async {
+        while let Some(Watched::Announced(announcement)) = first.next().await.unwrap() {
+            if announcement.transition().is_some_and(|became| became.leader() == Some(2)) {
+                return;
+            }
+        }
+        panic!("the stream ended");
+    };
+    tokio::time::timeout(PATIENCE, told).await.expect("the first stream goes on");
+    let mut streams = Vec::new();
+    let refused = loop {
+        let mut stream = client.watch().await.unwrap();
+        match stream.next().await {
+            Ok(_) => streams.push(stream),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(refused.contains("streams"), "{refused}");
+    assert_eq!(streams.len(), 15, "beside the first one");
+}
