@@ -1,4 +1,4 @@
-//! Calls of clients, answered.
+//! Answers calls of clients.
 
 use client::{Announcement, Call, Cause, FailCode, Happened, Reply, Request, Response, Transition};
 use member::{OnClose, Role};
@@ -23,7 +23,7 @@ impl Daemon {
         }
     }
 
-    /// `None`: the answer comes later, or was given.
+    /// `None`: the answer comes later, or was given already.
     fn answer(&mut self, asked: Subscription, instance: InstanceId, request: Request) -> Option<Response> {
         let Some(running) = self.instances.get(&instance) else { return Some(unknown(instance)) };
         Some(match request {
@@ -59,7 +59,7 @@ impl Daemon {
         })
     }
 
-    /// How things are now, for a watcher that has just come or has missed something.
+    /// The present standing, for a watcher that has just subscribed or has missed announcements.
     pub(super) fn present(&self, instance: InstanceId) -> Option<Announcement> {
         let shown = &self.instances.get(&instance)?.shown;
         let now = shown.standing();
@@ -70,7 +70,7 @@ impl Daemon {
 
     fn attach(&mut self, asked: Subscription, instance: InstanceId) {
         let Some(running) = self.instances.get_mut(&instance) else { return };
-        // The machine, not what it shows: voters may already have heard that no child depends on it.
+        // Asks the machine, not the visible state: voters may already know that no child depends on it.
         let leads = running.machine.standing().role == Role::Leader;
         let voters_first = leads && self.config.settings.on_close == OnClose::Immediate;
         running.attached.add(asked, voters_first, &mut self.net);

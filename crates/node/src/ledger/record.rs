@@ -12,7 +12,7 @@ use types::{Epoch, NodeId, Role, Standing};
 
 /// The format this code writes, and the newest it reads.
 pub(super) const VERSION: u16 = 1;
-/// Head and records alike.
+/// The size of the head and of every record.
 pub(super) const RECORD_BYTES: usize = 128;
 
 const MAGIC: [u8; 8] = *b"cnclv-lg";
@@ -32,7 +32,7 @@ pub(super) fn head() -> [u8; RECORD_BYTES] {
     writer.finish()
 }
 
-/// The version a whole head names; `None` of anything else.
+/// The version in an intact head; `None` for any other bytes.
 pub(super) fn head_version(bytes: &[u8]) -> Option<u16> {
     let mut reader = Reader(checked(bytes)?);
     (reader.take()? == MAGIC).then_some(())?;
@@ -67,7 +67,7 @@ pub(super) fn encode(entry: &LedgerEntry) -> [u8; RECORD_BYTES] {
     writer.finish()
 }
 
-/// `None` if these bytes are no whole record.
+/// `None` if these bytes are no intact record.
 pub(super) fn decode(bytes: &[u8]) -> Option<LedgerEntry> {
     let mut reader = Reader(checked(bytes)?);
     let [sequence, wall_ms, boot_ns] = [reader.u64()?, reader.u64()?, reader.u64()?];
@@ -94,7 +94,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<LedgerEntry> {
     Some(LedgerEntry { sequence, wall_ms, boot_ns, boot_id, kind })
 }
 
-/// The content of a record whose checksum fits.
+/// The content of a record, if its checksum matches.
 fn checked(bytes: &[u8]) -> Option<&[u8]> {
     let (content, crc) = bytes.get(..RECORD_BYTES)?.split_at(RECORD_BYTES - CRC_BYTES);
     (crc32fast::hash(content).to_le_bytes() == crc).then_some(content)
@@ -136,7 +136,7 @@ impl Writer {
     }
 }
 
-/// Reads fields off the front of what is left.
+/// Reads fields from the front of the remaining bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
