@@ -6,7 +6,7 @@
 //! - `failure_detector`: which members are up, and which to keep a connection to.
 //! - `rounds`: the election in hand, repeated until one meets no failure.
 //! - `authority`: which member may claim to lead; `classic` and `quorum` are two kinds, `reign` is the machine of
-//! `quorum`.
+//!   `quorum`.
 //! - `attempts`: how elections and classic epochs are numbered.
 //! - `candidacy`: whether this member takes part; `children`: processes that depend on its leadership.
 //! - `member`: passes the output of each part to the other parts.

@@ -8,7 +8,7 @@
 //! - No byte from the wire is trusted: lengths are checked before anything is reserved, every value is decoded under a
 //!   limit, and nothing here panics on input.
 //! - No peer delays another: queues are bounded per connection, reads are bounded per turn, and dials run in their own
-//! tasks.
+//!   tasks.
 //! - No second connection between two members is ever reported: the module `admit` has the argument.
 //! - No encoding of values outside [`codec`]: swapping it touches one file. The clear part of a hello, which never
 //!   changes, is a layout of its own in the module `hello`.
