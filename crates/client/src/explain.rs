@@ -104,7 +104,9 @@ fn headline(evidence: &Evidence<'_>, verdict: Verdict, reign: Option<&Reign>) ->
             let named: BTreeSet<u32> = evidence.statuses.iter().filter_map(|status| status.leader).collect();
             match named.first() {
                 Some(named) => {
-                    format!("No leader is agreed on: {named} is named, but not by all members, or does not claim to lead.")
+                    format!(
+                        "No leader is agreed on: {named} is named, but not by all members, or does not claim to lead."
+                    )
                 }
                 None => "Nobody leads: no member names a leader.".to_owned(),
             }
@@ -197,7 +199,10 @@ fn abstains(evidence: &Evidence<'_>, status: &MemberStatus, agreed: bool) -> Opt
     let stands_again = status.leader == Some(status.id) || (agreed && evidence.now_ms > at + ABSTAINS_MS);
     (!stands_again).then(|| {
         let ago = ago(at, evidence.now_ms);
-        format!("{} stepped down {ago} and does not stand until another member leads, and for 10 s after that.", status.id)
+        format!(
+            "{} stepped down {ago} and does not stand until another member leads, and for 10 s after that.",
+            status.id
+        )
     })
 }
 

@@ -180,7 +180,11 @@ impl Daemon {
     /// A peer has seen a later incarnation of this member, or another process with this incarnation.
     pub(super) fn stale(&mut self, peer: u32, seen: u64, text: &str) {
         if self.volume.has_no_past() && seen < COUNTER_MAX {
-            tracing::warn!(peer, text, "this disk has no record of the member's earlier incarnations: starting again with a later incarnation");
+            tracing::warn!(
+                peer,
+                text,
+                "this disk has no record of the member's earlier incarnations: starting again with a later incarnation"
+            );
             self.stale_run = Some(StaleRun::ResumeAfter(seen));
             return;
         }
