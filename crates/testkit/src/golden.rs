@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Compares, or writes the file anew under `UPDATE_GOLDEN=1`.
+/// Compares, or rewrites the file under `UPDATE_GOLDEN=1`.
 pub fn compare(path: &Path, wanted: &str) {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(path, wanted).unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
