@@ -158,7 +158,7 @@ fn sign(mark: &Mark, ids: &[Uid], scale: &Scale) -> String {
             format!(r##"<circle cx="{x:.1}" cy="{y}" r="4.5" fill="#222" stroke="#fff""##),
             match outcome {
                 Outcome::Follow(Some(uid)) => format!("follows {uid}"),
-                Outcome::Follow(None) => "knows that somebody won".into(),
+                Outcome::Follow(None) => "knows that a node won".into(),
                 other => format!("{other:?}"),
             },
         ),
