@@ -6,7 +6,7 @@
 //!
 //! - **Order.** Effects happen in call order.
 //! - **Barrier.** Behind [`Effect::Persist`] every effect waits until [`Driver::written`] says that the record is on the
-//!   disk. The machine itself goes on taking input: it may be ahead of its own effects.
+//!   disk. The machine itself continues to take input: it may be ahead of its own effects.
 //! - **Timers.** Due timers fire in the order of their moments. A timer that is set anew or cancelled never fires for its
 //!   old setting, not even while the new setting waits behind a barrier.
 

@@ -67,8 +67,8 @@ pub fn explain(evidence: &Evidence<'_>) -> Explanation {
     let blank: Vec<u32> = evidence.statuses.iter().filter(|status| status.blank).map(|status| status.id).collect();
     if !blank.is_empty() {
         sentences.push(format!(
-            "{} cannot vote yet, with a disk that is new or was lost: a new cluster needs all its voters once (or `node \
-             --bootstrap` on all that are there), a lost disk the word of half of the other voters.",
+            "{} cannot vote yet: the disk is new or was lost. A new cluster needs all its voters once (or `node \
+             --bootstrap` on the voters that run). After a lost disk half of the other voters must answer.",
             list(&blank)
         ));
     }
@@ -96,8 +96,8 @@ fn headline(evidence: &Evidence<'_>, verdict: Verdict, reign: Option<&Reign>) ->
         (Verdict::Agreed { leader, epoch }, None) => {
             format!("{leader} leads in epoch {epoch}; no ledger records since when.")
         }
-        (Verdict::Split, _) => "Members name different leaders: parts of the cluster do not hear each other, or have \
-                                not yet."
+        (Verdict::Split, _) => "Members name different leaders: parts of the cluster are not connected to each \
+                                other, or were connected just now."
             .to_owned(),
         (Verdict::NoQuorum, _) => "Nobody leads: too few members answer.".to_owned(),
         (Verdict::Electing, _) => {

@@ -38,7 +38,7 @@ pub struct Leader {
 /// let first = cluster.leader().await;
 /// println!("{} leads in epoch {}", first.id, first.epoch);
 ///
-/// // Asks the leader, also if it moves to another member meanwhile.
+/// // Asks the leader, also if leadership moves to another member in the meantime.
 /// let status = cluster.ask_leader(|client| async move { client.status().await }).await?;
 /// assert_eq!(status.leader, Some(status.id));
 ///

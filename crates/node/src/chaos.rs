@@ -27,7 +27,7 @@ pub(crate) fn apply(
 ) -> Result<Afterwards, (FailCode, String)> {
     if !config.chaos {
         let reason = format!(
-            "chaos is off: faults are injected only where [cluster] says `chaos = true`, and the config of member {id} \
+            "chaos is off: faults are injected only if [cluster] has `chaos = true`, and the config of member {id} \
              ({}) does not",
             config.path.display()
         );

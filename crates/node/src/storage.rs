@@ -63,8 +63,8 @@ fn by(pid: Option<u32>) -> String {
 fn move_away(path: &Path, suffix: &str) -> String {
     let path = path.display();
     format!(
-        "move it away (mv {path} {path}.{suffix}) and start again: this member then begins without a past and learns \
-         the epoch from the others"
+        "move it away (mv {path} {path}.{suffix}) and start again: this member then begins without records and learns \
+         the epoch from the other members"
     )
 }
 

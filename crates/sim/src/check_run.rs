@@ -32,7 +32,7 @@ fn one_winner(run: &Experiment, trail: &Trail, broken: &mut Vec<String>) {
         broken.push(format!("more than one leader: {}", names.join(", ")));
     }
     if winners.is_empty() && !died_later {
-        broken.push("nobody won".into());
+        broken.push("no node won".into());
     }
     let undecided = at(Verdict::undecided).count();
     if undecided > 0 && !died_later {

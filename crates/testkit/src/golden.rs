@@ -9,5 +9,5 @@ pub fn compare(path: &Path, wanted: &str) {
         fs::write(path, wanted).unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
     }
     let found = fs::read_to_string(path).unwrap_or_default();
-    assert!(found == wanted, "{} is out of date: UPDATE_GOLDEN=1 writes it anew", path.display());
+    assert!(found == wanted, "{} is out of date: UPDATE_GOLDEN=1 rewrites it", path.display());
 }

@@ -184,7 +184,7 @@ pub(crate) async fn connect(address: &str, attempt: u64) -> io::Result<TcpStream
     // on.
     if stream.local_addr()? == stream.peer_addr()? {
         stream.set_zero_linger()?;
-        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens"));
+        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "no process listens"));
     }
     stream.set_nodelay(true)?;
     Ok(stream)

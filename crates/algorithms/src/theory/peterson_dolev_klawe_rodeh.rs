@@ -43,7 +43,7 @@ fn phases(case: &Case<'_>) -> Phases {
     let mut home = None;
     for phase in 1.. {
         let m = active.len();
-        let holder = active.iter().position(|&(_, tid)| tid == case.ids[best]).expect("the best id lives on");
+        let holder = active.iter().position(|&(_, tid)| tid == case.ids[best]).expect("the best id stays active");
         // Hops that the best id has made from its owner when it reaches the next active node and the one after it.
         let start = (active[holder].0 + n - best) % n;
         let hop = |from: usize, to: usize| (active[to % m].0 + n - active[from % m].0 - 1) % n + 1;

@@ -154,7 +154,7 @@ fn unproven(ledgers: &Ledgers, voters: &[u32], first: Reign, second: Reign) -> S
         let has =
             |ledger: &&MemberLedger| voters.contains(&ledger.id) && ledger.entries.iter().any(|e| e.kind == grant);
         let ids: Vec<String> = ledgers.members.iter().filter(has).map(|ledger| ledger.id.to_string()).collect();
-        if ids.is_empty() { "nobody".to_owned() } else { ids.join(", ") }
+        if ids.is_empty() { "no voter".to_owned() } else { ids.join(", ") }
     };
     format!(
         "no voter's ledger shows that epoch {} (of {}, granted by {}) ended before epoch {} (of {}, granted by {})",

@@ -22,8 +22,8 @@ use crate::output::{Ink, Output};
 Exit codes: 0 ordered, 1 incomplete (it says why), 3 no member reachable, 7 an overlap was found, 8 refused.")]
 pub(crate) struct Args {}
 
-const CLASSIC: &str = "Classic elections promise one leader per connected component and no more: checked is only that \
-                       no epoch had two leaders and that no two led at once.";
+const CLASSIC: &str = "Classic elections guarantee one leader per connected component and no more: the audit checks \
+                       only that no epoch had two leaders and that no two members led at once.";
 
 pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let gathered = Gathered::from(&Target::election_only(globals)?).await?;

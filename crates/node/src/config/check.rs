@@ -298,7 +298,7 @@ fn secret(draft: &Draft, config: &Config, problems: &mut Problems) {
     if let Some(exposed) = exposed {
         let message = format!("{:?} is reachable from other machines and the cluster has no secret", exposed.value);
         let remedy = "write secret_file = \"secret\" below [cluster] and put 16 or more random bytes into that file \
-                      (or insecure = true, if anybody may take part)";
+                      (or insecure = true, if any process may take part)";
         problems.push(exposed.line, message, remedy);
     }
 }

@@ -64,7 +64,7 @@ impl Slowest {
         let Slowest { trial, ms, last_member, waited_for, machine, .. } = self;
         format!(
             "slowest: {ms:.1} ms in trial {trial}: member {last_member} reported last; it waited {waited_for} ({}; the \
-             machine meanwhile: {})",
+             machine in that time: {})",
             parts.join("; "),
             machine.in_words()
         )
