@@ -44,8 +44,8 @@ impl Daemon {
     fn must_stay(&self, instance: InstanceId) -> Option<Response> {
         let running = self.instances.get(&instance)?;
         let alone = self.config.safety == Safety::Quorum && !running.machine.has_successor();
-        let why = "none of the other members can take over now: they have stepped down less than ten seconds ago, have just started, \
-                   or are not connected. Try again in ten seconds, or `ctl transfer ID`";
+        let why = "none of the other members can take over now: they have stepped down less than ten seconds ago, have \
+                   just started, or are not connected. Try again in ten seconds, or `ctl transfer ID`";
         (alone && self.leads(instance)).then(|| failed(FailCode::Failed, why.into()))
     }
 
