@@ -97,8 +97,8 @@ struct Home {
 
 enum Ended {
     Left,
-    /// A peer has seen a later incarnation of this member, and this volume has no votes to lose: restart with a later
-    /// incarnation.
+    /// A peer has seen a later incarnation of this member, and this volume has no promises to forget: restart with
+    /// a later incarnation.
     Stale(Box<(Disk, Ledger<Subscription>, StateFile)>),
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
 pub(crate) fn spawn_last_to_exit() -> io::Result<()> {
     spawn(LAST_TO_EXIT, || {
         if let Err(error) = rustix::process::setpriority_process(None, LOWEST_PRIORITY) {
-            tracing::debug!(%error, "cannot lower the priority of a thread: peers may notice the end of this process later");
+            tracing::debug!(%error, "low priority is refused: peers may notice the end of this process later");
         }
         loop {
             thread::park();

@@ -216,7 +216,7 @@ impl<C> Scribe<C> {
             Err(error) => {
                 self.lost += batch.len() as u64;
                 if !self.failing {
-                    tracing::error!(%error, "cannot write the ledger: this member continues without it; is the disk full?");
+                    tracing::error!(%error, "cannot write the ledger: this member continues; is the disk full?");
                 }
                 self.failing = true;
             }

@@ -196,7 +196,7 @@ impl Daemon {
 /// What is done with a volume when a peer has seen a later incarnation of its member.
 #[derive(Debug)]
 pub(super) enum StaleRun {
-    /// It has no votes: the member starts again with a later incarnation than this one.
+    /// It has no promises to forget: the member starts again with a later incarnation than this one.
     ResumeAfter(u64),
     /// It has lost records; the text is the evidence.
     Refused(String),
@@ -205,8 +205,8 @@ pub(super) enum StaleRun {
 pub(super) fn remedy(state: &Path) -> String {
     format!(
         "This member may have made promises that {} does not know of. Restore the newer volume (or, if another process \
-         runs with it, let only that process run); or empty the data directory {} and start again: this member then learns \
-         from the other members",
+         runs with it, let only that process run); or empty the data directory {} and start again: this member then \
+         learns from the other members",
         state.display(),
         directory(state).display()
     )
