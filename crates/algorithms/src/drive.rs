@@ -5,10 +5,10 @@
 //! Three rules are implemented here and nowhere else:
 //!
 //! - **Order.** Effects happen in call order.
-//! - **Barrier.** Behind [`Effect::Persist`] every effect waits until [`Driver::written`] says that the record is on the
-//!   disk. The machine itself continues to take input: it may be ahead of its own effects.
-//! - **Timers.** Due timers fire in the order of their moments. A timer that is set anew or cancelled never fires for its
-//!   old setting, not even while the new setting waits behind a barrier.
+//! - **Barrier.** Behind [`Effect::Persist`] every effect waits until [`Driver::written`] reports that the record is on
+//!   the disk. The machine itself continues to take input: it may be ahead of its own effects.
+//! - **Timers.** Due timers fire in the order of their moments. A timer that is set again or cancelled never fires for
+//!   its old setting, not even while the new setting waits behind a barrier.
 
 mod counts;
 mod effects;

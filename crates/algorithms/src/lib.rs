@@ -15,7 +15,7 @@
 //!         set_timer       replaces a timer of the same name; cancel_timer removes it; a fired timer is gone
 //!         persist         nothing after it happens before the record is on the disk
 //!         store           as persist, but nothing waits; Input::Stored reports completion
-//!         announce        tell the world
+//!         announce        publish the event
 //! }
 //! ```
 //!

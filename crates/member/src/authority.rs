@@ -96,7 +96,7 @@ pub trait Authority:
         self.attempts().max_seen().next(ctx.view)
     }
 
-    /// Is the round with this attempt decided by the claim in hand?
+    /// Is the round with this attempt decided by the present claim?
     fn decides(&self, _: Attempt) -> bool {
         false
     }

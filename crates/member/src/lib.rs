@@ -4,7 +4,7 @@
 //! it exactly as they drive the bare algorithm inside it. It never looks inside a message of the algorithm.
 //!
 //! - `failure_detector`: which members are up, and which to keep a connection to.
-//! - `rounds`: the election in hand, repeated until one meets no failure.
+//! - `rounds`: the present election, repeated until one meets no failure.
 //! - `authority`: which member may claim to lead; `classic` and `quorum` are two kinds, `reign` is the machine of
 //!   `quorum`.
 //! - `attempts`: how elections and classic epochs are numbered.

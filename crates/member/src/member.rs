@@ -119,12 +119,12 @@ impl<E: Election, A: Authority> Member<E, A> {
         &self.authority
     }
 
-    /// The round in hand; `None` before the first, and for an algorithm that numbers its own attempts.
+    /// The present round; `None` before the first, and for an algorithm that numbers its own attempts.
     pub fn round(&self) -> Option<Round> {
         self.round.round()
     }
 
-    /// The members that take part in the round in hand.
+    /// The members that take part in the present round.
     pub fn round_participants(&self) -> NodeSet {
         self.round.participants()
     }

@@ -16,7 +16,7 @@ use crate::secret::Secret;
 /// Why the dialler has no connection.
 #[derive(Debug, Error)]
 pub(crate) enum HandshakeError {
-    /// The acceptor refused, or its answer was refused. `proved` says whether the acceptor had proved that it knows the
+    /// The acceptor refused, or its answer was refused. `proved`: whether the acceptor had proved that it knows the
     /// secret.
     #[error("{refusal}")]
     Refused { refusal: Refusal, proved: bool },

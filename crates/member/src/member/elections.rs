@@ -68,7 +68,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// May a message of this round reach the machine? Joins the round if it is newer than the one in hand.
+    /// May a message of this round reach the machine? Joins the round if it is newer than the present one.
     pub(super) fn admit(
         &mut self,
         ctx: &Context<'_>,
@@ -107,7 +107,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         true
     }
 
-    /// Leaves the round in hand for a newer one, as one more member that starts it.
+    /// Leaves the present round for a newer one, as one more of its initiators.
     pub(super) fn join(
         &mut self,
         ctx: &Context<'_>,

@@ -21,7 +21,7 @@ const BATCH: usize = 128;
 /// With so few messages a batch brings no gain.
 const FEW: usize = 16;
 
-/// If more than one node in so many gets a message, memory is read in order anyway.
+/// If more than one node in this many gets a message, memory is read in order anyway.
 const DENSE: usize = 2;
 
 /// A node's id right before the head of its machine: one cache line per delivery, not two.
