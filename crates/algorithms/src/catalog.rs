@@ -11,7 +11,7 @@ use crate::view::View;
 use types::Topology;
 use types::Wins;
 
-/// What a config gets that names no algorithm.
+/// The algorithm of a config that names none.
 pub const DEFAULT: &str = "bully";
 
 #[derive(Debug)]
@@ -20,33 +20,33 @@ pub struct Row {
     /// Author and year.
     pub paper: &'static str,
     pub topology: Topology,
-    /// Who wins unless the config says otherwise.
+    /// The uid that wins, unless the config overrides it.
     pub wins: Wins,
     pub elects: Elects,
     /// What must hold for the published proof, in a line.
     pub assumes: &'static str,
-    /// Can it be told to leave a healthy worse leader alone (`preempt = false`)?
+    /// Can it be told not to replace a healthy worse leader (`preempt = false`)?
     pub can_wait: bool,
     /// The largest cluster it is fit for live; simulations may go further.
     pub max_nodes: usize,
     /// T' as a multiple of T where the algorithm has the two; the config check and the default come from it.
     pub coordinator_factor: u32,
-    /// Can it run with these members at all? Says why not.
+    /// Can it run with these members at all? Returns the reason if not.
     pub check: fn(&View, Wins) -> Result<(), String>,
     /// Messages of a fault-free election without announcement, over all rings or start sets of n nodes.
     pub bounds: fn(usize) -> Bounds,
-    /// What exactly one fault-free run must cost; `None` where theory says nothing about such a run.
+    /// The exact cost of one fault-free run; `None` if theory has no statement about such a run.
     pub expect: fn(&Case<'_>) -> Option<Expectation>,
 }
 
-/// Who wins a fault-free election.
+/// Which member wins a fault-free election.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Elects {
-    /// The best member, whoever started.
+    /// The best member, whichever member started.
     Best,
-    /// The best of those that started by their own will.
+    /// The best of the members that started an election.
     BestCandidate,
-    /// Anybody: chance decides.
+    /// Any member: chance decides.
     Anyone,
 }
 
@@ -70,7 +70,7 @@ macro_rules! catalog {
     ($($method:ident $machine:ty => $row:expr;)*) => {
         pub static ROWS: &[Row] = &[$($row),*];
 
-        /// The one place where a name becomes a type.
+        /// The only place where a name becomes a type.
         pub fn dispatch<V: Visitor>(row: &'static Row, visitor: V) -> V::Output {
             let at = ROWS.iter().position(|known| known.name == row.name).expect("rows come from this catalog");
             let mut index = 0..;
@@ -80,7 +80,7 @@ macro_rules! catalog {
     };
 }
 
-/// What most rows share; each fills in its own names and costs.
+/// The fields that most rows share; each row sets its own names and costs.
 const RING: Row = Row {
     name: "",
     paper: "",

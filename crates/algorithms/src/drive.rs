@@ -1,14 +1,14 @@
-//! The driver core: all that lies between a machine and the world and is the same wherever a machine runs. The daemon,
-//! the fault simulator, the model checker and the golden tests run machines through [`Driver`]; they differ in what a
-//! moment is (`W`) and in what they do with the effects that [`Driver::next_effect`] hands out.
+//! The driver core: everything between a machine and its environment that is the same wherever a machine runs. The
+//! daemon, the fault simulator, the model checker and the golden tests run machines through [`Driver`]; they differ in
+//! what a moment is (`W`) and in what they do with the effects that [`Driver::next_effect`] returns.
 //!
-//! Three rules live here and nowhere else:
+//! Three rules are implemented here and nowhere else:
 //!
 //! - **Order.** Effects happen in call order.
-//! - **Barrier.** Behind [`Effect::Persist`] every effect waits until [`Driver::written`] says that the record is on the
-//!   disk. The machine itself goes on taking input: it may be ahead of its own effects.
-//! - **Timers.** Due timers fire in the order of their moments. A timer that is set anew or cancelled never fires for its
-//!   old setting, not even while the new setting waits behind a barrier.
+//! - **Barrier.** Behind [`Effect::Persist`] every effect waits until [`Driver::written`] reports that the record is on
+//!   the disk. The machine itself continues to take input: it may be ahead of its own effects.
+//! - **Timers.** Due timers fire in the order of their moments. A timer that is set again or cancelled never fires for
+//!   its old setting, not even while the new setting waits behind a barrier.
 
 mod counts;
 mod effects;
@@ -21,8 +21,8 @@ pub use types::Dice;
 
 use crate::protocol::{Ctx, Input, Protocol, Span};
 
-/// A machine with its timers and the effects that it still owes. `W` is a moment: what a clock shows for a daemon or a
-/// simulator, the rest of a countdown for a model.
+/// A machine with its timers and its open effects. `W` is a moment: a time of the clock for a daemon or a simulator,
+/// the rest of a countdown for a model.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Driver<P: Protocol, W> {
     machine: P,
@@ -33,7 +33,7 @@ pub struct Driver<P: Protocol, W> {
 }
 
 impl<P: Protocol, W: Copy> Driver<P, W> {
-    /// `stored`: the record that the last process with this disk left behind.
+    /// `stored`: the record of the last process with this disk.
     pub fn start(ctx: &Ctx<'_, P::Settings>, stored: Option<P::Durable>) -> Self {
         let mut effects = Effects::default();
         let machine = P::start(ctx, stored, &mut effects);
@@ -48,8 +48,8 @@ impl<P: Protocol, W: Copy> Driver<P, W> {
         }
     }
 
-    /// The next effect to be carried out; `None` if there is none, or if it waits for the disk. Timers are set and
-    /// cancelled on the way: `when` says at what moment a timer fires that is set now.
+    /// The next effect to be carried out; `None` if there is none, or if it waits for the disk. This also sets and
+    /// cancels timers: `when` returns the moment at which a timer fires that is set now.
     pub fn next_effect(&mut self, when: impl FnOnce(P::Timer, Span) -> W) -> Option<Effect<P>> {
         if self.blocked {
             return None;
@@ -64,7 +64,7 @@ impl<P: Protocol, W: Copy> Driver<P, W> {
         Some(effect)
     }
 
-    /// The record of the last [`Effect::Persist`] is on the disk: what waited for it goes on.
+    /// The record of the last [`Effect::Persist`] is on the disk: effects that waited for it can be carried out.
     pub fn written(&mut self) {
         assert!(self.blocked, "barrier: a write was reported that no effect waits for");
         self.blocked = false;
@@ -75,12 +75,12 @@ impl<P: Protocol, W: Copy> Driver<P, W> {
         self.blocked
     }
 
-    /// Are there effects that were not handed out yet?
+    /// Are there effects that were not returned yet?
     pub fn owes_effects(&self) -> bool {
         !self.effects.is_empty()
     }
 
-    /// A timer is taken out to be fired, whatever its moment: models decide by themselves whose turn it is.
+    /// Removes a timer and fires it, whatever its moment: models choose the order themselves.
     pub fn fire(&mut self, ctx: &Ctx<'_, P::Settings>, timer: P::Timer) {
         self.timers.cancel(timer);
         self.step(ctx, Input::Timer(timer));
@@ -99,14 +99,14 @@ impl<P: Protocol, W: Copy> Driver<P, W> {
         &mut self.timers
     }
 
-    /// The moment at which what this event announces is over, if the event says so.
+    /// The moment at which the announced leadership ends, if the event has one.
     pub fn deadline_of(&self, event: &P::Event) -> Option<W> {
         self.timers.get(P::lasts_until(event)?)
     }
 }
 
 impl<P: Protocol, W: Copy + Ord> Driver<P, W> {
-    /// The earliest timer that is due at `now`; it is gone then, and is to be given to [`Driver::step`].
+    /// Removes and returns the earliest timer that is due at `now`; the caller passes it to [`Driver::step`].
     pub fn pop_due(&mut self, now: W) -> Option<P::Timer> {
         self.timers.pop_due(now)
     }

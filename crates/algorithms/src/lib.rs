@@ -15,7 +15,7 @@
 //!         set_timer       replaces a timer of the same name; cancel_timer removes it; a fired timer is gone
 //!         persist         nothing after it happens before the record is on the disk
 //!         store           as persist, but nothing waits; Input::Stored reports completion
-//!         announce        tell the world
+//!         announce        publish the event
 //! }
 //! ```
 //!
@@ -25,7 +25,7 @@
 //! come back as messages; nothing after a crash. What a machine owes: same state, context and input give the same
 //! effects; a durable record that changed is persisted before anything of the same step is sent or announced.
 //!
-//! Machines never see epochs, rounds or heartbeats: that is the `member` crate's business.
+//! Machines never see epochs, rounds or heartbeats: those belong to the `member` crate.
 
 pub mod catalog;
 pub mod drive;

@@ -1,4 +1,4 @@
-//! The core: what a state machine is, what goes in, what comes out.
+//! The core: the state machine, its inputs and its outputs.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -11,11 +11,11 @@ use crate::settings::{Ranks, Settings};
 use crate::view::{Link, View};
 use types::{Epoch, NodeId, Uid, Wins};
 
-/// Plain values: they travel, are stored, compared and hashed by the model checker.
+/// Plain values: they are sent, stored, compared and hashed by the model checker.
 pub trait Data: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {}
 impl<T: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static> Data for T {}
 
-/// What a machine may look at besides its own state. It belongs to the driver and is lent for one step.
+/// What a machine may read besides its own state. It belongs to the driver and is lent for one step.
 #[derive(Debug)]
 pub struct Ctx<'a, S = Settings> {
     pub me: Uid,
@@ -52,22 +52,22 @@ pub trait Protocol: Clone + Eq + Hash + Debug + Sized + Send + Sync + 'static {
     type Timer: Copy + Ord + Hash + Debug + Send + Sync + 'static;
     type Command: Clone + Eq + Hash + Debug + Send + Sync + 'static;
     type Event: Clone + Eq + Hash + Debug + Send + Sync + 'static;
-    /// What must survive a crash: always the whole record, never a delta. `()` where nothing must.
+    /// The record that must survive a crash: always the whole record, never a delta. `()` where nothing must.
     type Durable: Data;
-    /// What the operator chose, as far as this machine may know it.
+    /// The operator's settings, as far as this machine may know them.
     type Settings;
 
-    /// Effects at the start are effects like any others.
+    /// Effects at the start are carried out like all others.
     fn start(ctx: &Ctx<'_, Self::Settings>, stored: Option<Self::Durable>, out: &mut impl Outbox<Self>) -> Self;
     fn step(&mut self, ctx: &Ctx<'_, Self::Settings>, input: Input<Self>, out: &mut impl Outbox<Self>);
 
-    /// The timer that ends what this event announces, if there is one: drivers tell the event with its deadline.
+    /// The timer that ends the announced leadership, if there is one: drivers announce the event with its deadline.
     fn lasts_until(_: &Self::Event) -> Option<Self::Timer> {
         None
     }
 }
 
-/// Messages are counted by kind, the announcement of the result apart from the election proper.
+/// Messages are counted by kind, the announcement of the result separately from the election itself.
 pub trait Message: Data {
     const KINDS: &'static [Kind];
 
@@ -83,7 +83,7 @@ pub trait Message: Data {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kind {
     pub name: &'static str,
-    /// Coordinator, selected, elected, announce, leader: tells a result that is already decided.
+    /// Coordinator, selected, elected, announce, leader: announces a result that is already decided.
     pub announcement: bool,
 }
 
@@ -99,7 +99,7 @@ impl Kind {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Input<P: Protocol> {
-    /// `from` is the receiver's own name of the link the message came in on.
+    /// `from` is the receiver's own name of the link on which the message arrived.
     Message {
         from: P::Link,
         message: P::Message,
@@ -116,13 +116,13 @@ pub enum Input<P: Protocol> {
 pub trait Outbox<P: Protocol> {
     /// A new message: hop count 0.
     fn send(&mut self, to: P::Link, message: P::Message);
-    /// The message in hand goes on: hop count + 1, so hop limits need no field in any message.
+    /// Passes on the present message: hop count + 1, so hop limits need no field in any message.
     fn forward(&mut self, to: P::Link, message: P::Message);
     fn set_timer(&mut self, timer: P::Timer, after: Span);
     fn cancel_timer(&mut self, timer: P::Timer);
     /// A barrier: no later effect happens before the record is on the disk.
     fn persist(&mut self, record: P::Durable);
-    /// In the background: nothing waits; [`Input::Stored`] says when the record is on the disk.
+    /// Written in the background: no effect waits; [`Input::Stored`] reports that the record is on the disk.
     fn store(&mut self, record: P::Durable);
     fn announce(&mut self, event: P::Event);
 }
@@ -139,7 +139,7 @@ impl Span {
         Span { min: after, max: after }
     }
 
-    /// Between `after` and half as much again: keeps peers that started together from staying in step.
+    /// Between `after` and half as much again: peers that started together then act at different moments.
     pub fn jittered(after: Duration) -> Self {
         Span { min: after, max: after + after / 2 }
     }
@@ -151,7 +151,7 @@ impl Span {
     }
 }
 
-/// The one command an election machine takes: begin, because the leader is gone or the operator said so.
+/// The one command of an election machine: begin, because the leader is gone or the operator asked for it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Campaign;
 
@@ -159,12 +159,12 @@ pub struct Campaign;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Outcome {
     Won,
-    /// Somebody else won; `None` where the algorithm is anonymous and cannot know who.
+    /// Another node won; `None` where the algorithm is anonymous and cannot know which.
     Follow(Option<Uid>),
     /// This attempt cannot succeed. The next one begins when the watchdog of the member fires: an election opened at
     /// once would meet the same obstacle.
     GaveUp,
-    /// A continuous machine no longer stands by its last decision.
+    /// A continuous machine has withdrawn its last decision.
     Halted,
 }
 
@@ -180,7 +180,8 @@ pub trait Election: Protocol<Command = Campaign, Event = Outcome, Settings = Set
         None
     }
 
-    /// The machine never sees an id, so chance decides who wins and standing again would not help the best one.
+    /// The machine never sees an id, so chance decides which node wins, and a further election would not help the best
+    /// one.
     const ANONYMOUS: bool = false;
 
     /// The published state vector, for algorithms whose correctness is stated over one.
@@ -189,16 +190,16 @@ pub trait Election: Protocol<Command = Campaign, Event = Outcome, Settings = Set
     }
 }
 
-/// How long one machine lives.
+/// The lifetime of one machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Life {
     /// A fresh machine per round: the papers' "no failure during the election" holds inside each round.
     PerRound,
-    /// One machine for the life of the process: it has its own attempts and is never reset.
+    /// One machine for the whole run of the process: it has its own attempts and is never reset.
     Continuous,
 }
 
-/// Garcia-Molina's S(i): what assertions 1 and 2 speak about.
+/// Garcia-Molina's S(i): the subject of assertions 1 and 2.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct StateVector {
     pub s: Status,
@@ -215,15 +216,16 @@ pub enum Status {
     Normal,
 }
 
-/// A synchronous algorithm on a unidirectional ring: each round it reads what its left neighbour sent in the round
-/// before and may send to the right. A synchroniser turns it into a [`Protocol`]; the simulator runs it as it is.
+/// A synchronous algorithm on a unidirectional ring: in each round it reads the messages that its left neighbour sent
+/// in the round before, and may send to the right. A synchroniser turns it into a [`Protocol`]; the simulator runs it
+/// directly.
 pub trait Rounds: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     type Message: Message;
 
     fn new(ctx: &Ctx<'_>) -> Self;
 
-    /// `awake`: this node starts by its own will in this round. Messages pushed to `out` are read by the right
-    /// neighbour in round `r + 1`.
+    /// `awake`: this node starts an election in this round. Messages pushed to `out` are read by the right neighbour in
+    /// round `r + 1`.
     fn round(
         &mut self,
         ctx: &Ctx<'_>,
@@ -236,7 +238,7 @@ pub trait Rounds: Clone + Eq + Hash + Debug + Send + Sync + 'static {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Next {
-    /// Nothing to do before round `until` unless a message arrives: lets the simulator skip silence.
+    /// Nothing to do before round `until` unless a message arrives: lets the simulator skip silent rounds.
     Quiet {
         until: u64,
     },

@@ -1,4 +1,4 @@
-//! What the operator chose and a textbook machine may know.
+//! The operator's settings that a textbook machine may know.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use types::Wins;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     pub wins: Wins,
-    /// Bully's T: an answer that has not come by now will not come.
+    /// Bully's T: an answer that has not arrived within this time will not arrive.
     pub answer_timeout: Duration,
-    /// Bully's T': a member that answered must have announced a coordinator by now.
+    /// Bully's T': a member that answered must have announced a coordinator within this time.
     pub coordinator_timeout: Duration,
 }
 

@@ -1,7 +1,7 @@
-//! Who takes part in an election and how they are linked: ring, mesh or graph.
+//! The participants of an election and their links: ring, mesh or graph.
 //!
-//! Machines never address nodes of a ring by id: they name one of their own links ([`Side`]) and the view knows who
-//! sits at the other end. The same view serves one member of a live cluster and ten million simulated nodes.
+//! Machines never address nodes of a ring by id: they name one of their own links ([`Side`]) and the view knows which
+//! node is at the other end. The same view serves one member of a live cluster and ten million simulated nodes.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -17,7 +17,7 @@ use types::{NodeId, Topology, Uid, Wins};
 pub struct View {
     topology: Topology,
     members: Vec<Uid>,
-    /// Positions sorted by id; empty on a ring, where nobody is looked up by id on a hot path.
+    /// Positions sorted by id; empty on a ring, where no node is looked up by id on a hot path.
     by_id: Vec<u32>,
     /// For graphs: the neighbours of each position, ascending.
     neighbours: Vec<Vec<u32>>,
@@ -48,7 +48,7 @@ impl View {
         View { topology: Topology::Graph, members, by_id, neighbours }
     }
 
-    /// The same topology over the members at `positions` only: how a ring closes over the dead.
+    /// The same topology over the members at `positions` only: a ring closes over dead members this way.
     #[must_use]
     pub fn subset(&self, keep: impl Fn(usize) -> bool) -> Self {
         let kept: Vec<usize> = (0..self.len()).filter(|&at| keep(at)).collect();
@@ -104,17 +104,17 @@ impl View {
         self.position(id).is_some()
     }
 
-    /// Everybody but `me`, in the order of the list.
+    /// All members but `me`, in the order of the list.
     pub fn others(&self, me: NodeId) -> impl Iterator<Item = Uid> + '_ {
         self.members.iter().copied().filter(move |m| m.id != me)
     }
 
-    /// Those who would beat `me` in an election.
+    /// The members that would beat `me` in an election.
     pub fn better(&self, me: Uid, wins: Wins) -> impl Iterator<Item = Uid> + '_ {
         self.members.iter().copied().filter(move |&m| wins.beats(m, me))
     }
 
-    /// Those whom `me` would beat.
+    /// The members that `me` would beat.
     pub fn worse(&self, me: Uid, wins: Wins) -> impl Iterator<Item = Uid> + '_ {
         self.members.iter().copied().filter(move |&m| wins.beats(me, m))
     }
@@ -129,7 +129,7 @@ impl View {
         if at == 0 { self.members.len() - 1 } else { at - 1 }
     }
 
-    /// Those a graph node has an edge to.
+    /// The nodes to which a graph node has an edge.
     pub fn neighbours(&self, at: usize) -> &[u32] {
         self.neighbours.get(at).map_or(&[], Vec::as_slice)
     }
@@ -141,12 +141,12 @@ fn positions_by_id(members: &[Uid]) -> Vec<u32> {
     by_id
 }
 
-/// One of a node's own links. Machines address links; only the view knows who is at the far end.
+/// One of a node's own links. Machines address links; only the view knows which node is at the far end.
 pub trait Link: Copy + Ord + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
     const TOPOLOGY: Topology;
 
-    /// Where a message sent on this link by the node at position `me` arrives, and what the receiver calls the link.
-    /// `None` where the view has no such link.
+    /// Where a message sent on this link by the node at position `me` arrives, and the receiver's name of the link.
+    /// `None` if the view has no such link.
     fn far_end(self, me: usize, view: &View) -> Option<(usize, Self)>;
 }
 
@@ -179,7 +179,7 @@ impl Link for Side {
     }
 }
 
-/// In a mesh everybody has a link to everybody, named after the peer.
+/// In a mesh every node has a link to every other node, named after the peer.
 impl Link for NodeId {
     const TOPOLOGY: Topology = Topology::Mesh;
 

@@ -1,9 +1,9 @@
-//! Wakes a task when a moment has come: one timer of the kernel, on the clock of timers and leases, which goes on while
-//! the machine sleeps.
+//! Wakes a task at a set moment: one timer of the kernel, on the clock of timers and leases, which runs while the
+//! machine sleeps.
 //!
-//! Not a timer of the runtime: those stand still while the machine is suspended. They are also kept in slots of 64 ms,
-//! the process is woken at the border of every slot to sort them anew, and setting one wakes the runtime itself: every
-//! third wake-up of an idle leader.
+//! Not a timer of the runtime: those stop while the machine is suspended. They are also kept in slots of 64 ms, the
+//! process is woken at the border of every slot to sort them again, and setting one wakes the runtime itself: this was
+//! every third wake-up of an idle leader.
 
 use std::future::poll_fn;
 use std::io;
@@ -21,7 +21,7 @@ use types::since_boot;
 #[derive(Debug)]
 pub struct Alarm {
     timer: AsyncFd<OwnedFd>,
-    /// What the kernel's timer is set to; `None` if it is not set or has fired.
+    /// The setting of the kernel's timer; `None` if it is not set or has fired.
     set_to: Option<Duration>,
 }
 
@@ -36,7 +36,7 @@ impl Alarm {
         Ok(Alarm { timer: AsyncFd::with_interest(timer, Interest::READABLE)?, set_to: None })
     }
 
-    /// Sets it to a moment since boot, or to none. A moment in the past is due now.
+    /// Sets the alarm to a moment since boot, or to none. A moment in the past is due now.
     pub fn set(&mut self, due: Option<Duration>) -> io::Result<()> {
         if due != self.set_to {
             // Zero would stop the timer.
@@ -50,10 +50,11 @@ impl Alarm {
         Ok(())
     }
 
-    /// Waits until the moment has come that was set last; for ever if none is set. Cancel-safe.
+    /// Waits until the last set moment; for ever if none is set. Cancel-safe.
     pub async fn due(&mut self) -> io::Result<()> {
         loop {
-            // The count of expirations is not read: setting the timer clears it, and each one is an event of its own.
+            // The count of expirations is not read: setting the timer clears it, and each expiration is an event of its
+            // own.
             poll_fn(|cx| self.timer.poll_read_ready(cx)).await?.clear_ready();
             // The event may be that of an earlier setting.
             if self.set_to.is_some_and(|moment| moment <= since_boot()) {
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     const FAR: Duration = Duration::from_hours(1);
-    /// An alarm that has not rung by then never will.
+    /// An alarm that has not fired after this time never will.
     const PATIENCE: Duration = Duration::from_secs(20);
 
     async fn rings(alarm: &mut Alarm) {
@@ -99,7 +100,7 @@ mod tests {
             other.set(Some(due + Duration::from_millis(5))).unwrap();
             tokio::select! {
                 biased;
-                _ = alarm.due() => panic!("it rang for a moment that was replaced by {replaced_by:?}"),
+                _ = alarm.due() => panic!("it fired for a moment that was replaced by {replaced_by:?}"),
                 rang = other.due() => rang.unwrap(),
             }
         }

@@ -1,16 +1,17 @@
-//! What happens at a member, in one shape from the event loop to every subscriber: watchers, ledger, log, hooks, JSON.
+//! The announcements of a member, in one shape from the event loop to every subscriber: watchers, ledger, log, hooks,
+//! JSON.
 
 use serde::{Deserialize, Serialize};
 use types::{Cause, InstanceId, NodeId, Role, Standing};
 
-/// One thing that happened at one member.
+/// One event at one member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Announcement {
     pub member: u32,
-    /// Which machine of the process it happened to.
+    /// The machine of the process at which it happened.
     pub instance: InstanceId,
-    /// Counts from 1 in every process start, without holes. An answer to a new watcher, which tells how things are, has
-    /// the number of the last announcement before it.
+    /// Counts from 1 in every process start, without gaps. The first answer to a new watcher, which reports the present
+    /// standing, has the number of the last announcement before it.
     pub sequence: u64,
     /// Milliseconds since the Unix epoch, by the member's clock.
     pub wall_ms: u64,
@@ -21,9 +22,9 @@ pub struct Announcement {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Happened {
-    /// The process started. Whatever the member was before, it was no more.
+    /// The process started. Its earlier standing has ended.
     Started { incarnation: u64 },
-    /// The member changed its standing; or, first on every stream, how it stands now.
+    /// The member changed its standing; the first one of every stream is the present standing.
     Became(Transition),
     /// The member has found the leader of an election that it took part in.
     Elected(ElectionCost),
@@ -33,14 +34,14 @@ pub enum Happened {
     PromiseEnded { epoch: u64, holder: u32 },
     /// The connection to a peer came up or went down.
     Link { peer: u32, up: bool },
-    /// The faults that were injected on purpose and are in force now, in words.
+    /// The injected faults that are in force now, as text.
     Faults(Vec<String>),
-    /// The member leaves the cluster in order, as the last thing it does.
+    /// The member leaves the cluster in order; the last announcement.
     Leaving,
 }
 
 impl Happened {
-    /// The word for it in JSON.
+    /// The name in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Happened::Started { .. } => "started",
@@ -58,11 +59,11 @@ impl Happened {
 /// A change of a member's standing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Transition {
-    /// The role before; `None`: nothing was announced before in this process start.
+    /// The role before; `None` if nothing was announced before in this process start.
     pub old: Option<Role>,
     pub now: Standing,
     pub cause: Cause,
-    /// When the lease of a leader ends, on the clock of `boot_ns`, where leadership has one.
+    /// When the lease of a leader ends, on the clock of `boot_ns`; `None` for a leadership without a lease.
     pub lease_until_ns: Option<u64>,
 }
 
@@ -86,25 +87,25 @@ impl Announcement {
     }
 }
 
-/// What one election has cost one member so far.
+/// The cost of one election for one member so far.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ElectionCost {
     /// Names the election: equal at all members that took part in it.
     pub election: ElectionName,
-    /// Who takes part, in the order of the member list.
+    /// The participants, in the order of the member list.
     pub participants: Vec<u32>,
-    /// Did this member start it by its own will, alone or with others?
+    /// Did this member start it itself, alone or together with other members?
     pub initiator: bool,
     /// The messages that this member has sent for it.
     pub sent: Vec<KindCount>,
 }
 
-/// Which election of a cluster.
+/// Identifies an election of a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum ElectionName {
     /// Its number, the member that opened it, and the counter of that member's process start.
     Round { attempt: u64, initiator: u32, incarnation: u64 },
-    /// Of an algorithm that numbers its own attempts: the epoch of the leader it found, 0 while there is none.
+    /// For an algorithm that numbers its own attempts: the epoch of the leader it found, 0 while there is none.
     Epoch(u64),
 }
 
@@ -114,11 +115,11 @@ impl Default for ElectionName {
     }
 }
 
-/// How many messages of one kind.
+/// The number of messages of one kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct KindCount {
     pub kind: String,
-    /// Tells a result that is already decided: theory counts it apart.
+    /// Announces a result that is already decided: theory counts it separately.
     pub announcement: bool,
     pub count: u64,
 }

@@ -1,5 +1,5 @@
-//! Asking all members at once. One that is dead, stopped or far away costs the member timeout and nothing more, and
-//! nothing at all when it refuses at once.
+//! Asks all members at once. A member that is dead, stopped or far away costs the member timeout and nothing more; a
+//! member that refuses at once costs nothing.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use crate::endpoint::Endpoint;
 use crate::ledger::LedgerPage;
 use crate::wire::MemberStatus;
 
-/// What came of asking one endpoint.
+/// The result of asking one endpoint.
 #[derive(Debug)]
 pub struct Answer<T = MemberStatus> {
     pub endpoint: Endpoint,
     pub result: Result<T, ClientError>,
 }
 
-/// Asks every endpoint for its status, in parallel; the answers stand in the order of the endpoints. Returns as soon
-/// as all have answered or failed, and when `member_timeout` has passed at the latest.
+/// Asks every endpoint for its status, in parallel; the answers are in the order of the endpoints. Returns as soon as
+/// all have answered or failed, and after `member_timeout` at the latest.
 pub async fn ask_all(endpoints: &[Endpoint], settings: &ClientSettings, member_timeout: Duration) -> Vec<Answer> {
     ask(endpoints, settings, member_timeout, |client| async move { client.status().await }).await
 }
@@ -59,7 +59,7 @@ where
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// Puts a deadline on a conversation.
+/// Puts a deadline on an exchange with one member.
 pub async fn within<T>(
     deadline: Duration,
     conversation: impl Future<Output = Result<T, ClientError>>,

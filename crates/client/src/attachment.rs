@@ -7,23 +7,24 @@ use crate::connection::{ClientError, Replies};
 use crate::watch::Watch;
 use crate::wire::Response;
 
-/// What an attached client hears.
+/// The messages to an attached client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// The member changed its standing; the first one is the present standing.
     Announced(Announcement),
-    /// Leadership is about to be given away: stop, then drop the attachment.
+    /// Leadership is about to be given away: the client must stop its work, then drop the attachment.
     Stop,
 }
 
-/// A client that runs something while the member leads. The member knows of it until the connection closes.
+/// A client that runs a process while the member leads. The member knows of it until the connection closes.
 #[derive(Debug)]
 pub struct Attachment {
     stop: Replies,
     watch: Watch,
 }
 
-/// To be held by another process too: the member sees the end when the last of the processes has closed it.
+/// For sharing the connection with another process: the member sees its end when the last of the processes has closed
+/// it.
 impl AsFd for Attachment {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stop.client().descriptor().as_fd()

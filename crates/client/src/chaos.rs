@@ -1,28 +1,28 @@
-//! Faults on purpose, as they are asked of one member.
+//! Faults on purpose, as requested of one member.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest pause and the longest delay: a test cluster should come back by itself.
+/// The longest pause and the longest delay: a test cluster should recover by itself.
 pub const CHAOS_MAX: Duration = Duration::from_mins(1);
 
-/// One member's part of a fault. A fault between two members is asked of both. Faults live in the member's memory only.
+/// One member's part of a fault. A fault between two members is requested of both. Faults are kept in memory only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Chaos {
     /// No byte passes; nothing is closed.
     Cut { peer: u32, way: Way },
-    /// Frames arrive so much later; 0 ends it.
+    /// Frames arrive this much later; 0 ends the delay.
     Delay { peer: u32, way: Way, ms: u64 },
     /// Ends every cut and every delay.
     Heal,
-    /// The whole process hangs for so long, after it has answered.
+    /// The whole process hangs for this long, after it has answered.
     Pause { ms: u64 },
     /// The process dies as by `kill -9`, after it has answered.
     Kill,
 }
 
-/// Which direction, seen from the member that is asked.
+/// The direction, seen from the member that is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Way {
     Both,

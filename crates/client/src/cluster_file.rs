@@ -1,5 +1,5 @@
-//! The part of a cluster's config that a client needs. Tolerant on purpose: keys it does not know are the daemon's
-//! business, and an older `ctl` must work with a newer file.
+//! The part of a cluster's config that a client needs. Tolerant on purpose: the daemon checks the other keys, and an
+//! older `ctl` must work with a newer file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use types::{Safety, Topology};
 
 use crate::endpoint::Endpoint;
 
-/// Where `ctl up` puts the file and where every command looks for it, from the current directory upward.
+/// Where `ctl up` writes the file. Every command searches for it from the current directory upward.
 pub const DEFAULT_CONFIG: &str = ".conclave/cluster.toml";
 
-/// What members do under a config without a `safety`.
+/// The safety of a config without a `safety` key.
 const DEFAULT_SAFETY: Safety = Safety::Quorum;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,12 +21,12 @@ pub struct ClusterFile {
     pub name: String,
     pub topology: Option<Topology>,
     pub algorithm: Option<String>,
-    /// What the file says, or what it means where it says nothing.
+    /// The `safety` of the file, or the default.
     pub safety: Safety,
     /// Resolved against the file's own directory.
     pub secret_file: Option<PathBuf>,
     pub peers: Vec<Endpoint>,
-    /// The ids of those whose majority a quorum reign needs.
+    /// The ids of the voters: a quorum reign needs a majority of them.
     pub voters: Vec<u32>,
 }
 

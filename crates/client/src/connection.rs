@@ -1,7 +1,7 @@
 //! One connection to one member, which carries any number of calls at once.
 //!
-//! A task of its own reads the connection and hands every reply to the call that it answers. Nobody who forgets to read
-//! holds up the others: a stream that is not read gets a gap.
+//! A task of its own reads the connection and passes every reply to its call. A call that is not read does not delay
+//! the other calls: its stream gets a gap.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,7 +26,7 @@ use crate::wire::{Call, CallId, FailCode, MemberStatus, Reply, Request, Response
 /// Replies that wait for a call to take them.
 const REPLIES_MAX: usize = 1024;
 
-/// Why a member did not give what was asked for.
+/// Why a member did not give the requested answer.
 #[derive(Clone, Debug, Error)]
 pub enum ClientError {
     #[error(transparent)]
@@ -41,14 +41,14 @@ pub enum ClientError {
     Timeout,
     #[error("unreadable answer: {0}")]
     Codec(#[from] Arc<CodecError>),
-    #[error("the member answered something else than was asked")]
+    #[error("the member's answer does not match the request")]
     Unexpected,
     #[error("{reason}")]
     Failed { reason: String, code: FailCode },
 }
 
 impl ClientError {
-    /// The member is there and does not accept this client, or does not let it do this.
+    /// The member answers, but does not accept this client or forbids this request.
     pub fn is_refusal(&self) -> bool {
         match self {
             ClientError::Connect(error) => match error.as_ref() {
@@ -62,8 +62,8 @@ impl ClientError {
     }
 }
 
-/// An authenticated connection. Clones share it: calls of all of them are under way at once. It closes when the last
-/// clone, watch and attachment is dropped.
+/// An authenticated connection. Clones share it: the calls of all clones run at once. It closes when the last clone,
+/// watch and attachment is dropped.
 #[derive(Clone, Debug)]
 pub struct Client {
     connection: Arc<Connection>,
@@ -98,7 +98,7 @@ struct Calls {
 #[derive(Debug)]
 struct Waiting {
     replies: mpsc::Sender<Response>,
-    /// Announcements that were left out since the last reply that was taken.
+    /// Announcements that were dropped since the last reply was taken.
     missed: u64,
 }
 
@@ -130,18 +130,18 @@ impl Client {
         Ok(Client { connection, instance: InstanceId::ELECTION })
     }
 
-    /// The same connection, for another machine of the member.
+    /// The same connection, for another instance of the member.
     #[must_use]
     pub fn of_instance(&self, instance: InstanceId) -> Self {
         Client { connection: Arc::clone(&self.connection), instance }
     }
 
-    /// The member that the handshake proved to be at the other end.
+    /// The authenticated id of the member at the other end.
     pub fn member_id(&self) -> u32 {
         self.connection.member
     }
 
-    /// What the member's cluster agrees on, such as its `lease`: part of the handshake, so it needs no request.
+    /// A value that the member's cluster agrees on, such as its `lease`: part of the handshake, so it needs no request.
     pub fn member_fact(&self, name: &str) -> Option<&str> {
         self.connection.facts.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// All that the member's ledger holds, page by page.
+    /// The member's whole ledger, page by page.
     pub async fn history(&self) -> Result<LedgerPage, ClientError> {
         let mut all = LedgerPage::default();
         loop {
@@ -180,8 +180,8 @@ impl Client {
         Ok(Watch::new(self.open(Request::Watch { everything: true }).await?))
     }
 
-    /// Attaches to the member's leadership: the member sees when the attachment is dropped, and tells it to stop before it
-    /// gives leadership away. Closes with its own connection only: attach over a connection of its own.
+    /// Attaches to the member's leadership: the member sees when the attachment is dropped, and tells it to stop before
+    /// it gives leadership away. It closes only with its connection, so attach over a separate connection.
     pub async fn attach(&self) -> Result<Attachment, ClientError> {
         let mut stop = self.open(Request::Attach).await?;
         match stop.next().await? {
@@ -205,7 +205,7 @@ impl Client {
         self.done(Request::Transfer { to }).await
     }
 
-    /// Asks the member for its part of a fault.
+    /// Requests the member's part of a fault.
     pub async fn chaos(&self, chaos: Chaos) -> Result<(), ClientError> {
         self.done(Request::Chaos(chaos)).await
     }
@@ -226,7 +226,7 @@ impl Client {
         }
     }
 
-    /// Sends a request whose responses are read from what this returns.
+    /// Sends a request and returns the stream of its responses.
     async fn open(&self, request: Request) -> Result<Replies, ClientError> {
         let (replies, responses) = mpsc::channel(REPLIES_MAX);
         let id = {
@@ -243,7 +243,7 @@ impl Client {
         let call = Call { id, instance: self.instance, request };
         let bytes = transport::codec::to_vec(&call).map_err(Arc::new)?;
         let mut sender = self.connection.sender.lock().await;
-        // A call that is given up half-way through its frame makes the connection unusable for all.
+        // A call that is dropped half-way through its frame makes the connection unusable for all calls.
         sender.send(&bytes).await.map_err(|error| ClientError::Send(Arc::new(error)))?;
         Ok(opened)
     }
@@ -259,7 +259,7 @@ impl Client {
     }
 }
 
-/// The responses to one call. Dropping it forgets the call.
+/// The responses to one call. Dropping it ends the call.
 #[derive(Debug)]
 pub(crate) struct Replies {
     client: Client,
@@ -312,8 +312,8 @@ async fn read(mut receiver: ClientReceiver, calls: Arc<Mutex<Calls>>) {
     calls.waiting.clear();
 }
 
-/// A reply to a call that was forgotten is dropped. One that finds no room is counted, and the count comes before the next
-/// one that finds room.
+/// A reply to a call that was dropped is dropped too. A reply that finds no room is counted, and the count is delivered
+/// before the next reply that finds room.
 fn hand_over(calls: &mut Calls, to: CallId, response: Response) {
     let Some(waiting) = calls.waiting.get_mut(&to) else { return };
     let missed = waiting.missed;

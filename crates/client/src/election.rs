@@ -1,4 +1,4 @@
-//! What the last election has cost all its participants together.
+//! The cost of the last election for all its participants together.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use types::{Uid, Wins};
 use crate::announcement::{ElectionName, KindCount};
 use crate::wire::MemberStatus;
 
-/// One election, put together from what its participants say.
+/// One election, assembled from the answers of its participants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ElectionSummary {
     pub name: ElectionName,
@@ -15,16 +15,16 @@ pub struct ElectionSummary {
     pub wins: Wins,
     /// In the order of the member list.
     pub participants: Vec<u32>,
-    /// The uids of the participants, in the same order; only if every one of them has answered.
+    /// The uids of the participants, in the same order; only if every participant has answered.
     pub uids: Option<Vec<Uid>>,
-    /// The participants that started it by their own will; not known of an algorithm that numbers its own attempts.
+    /// The participants that started it themselves; not known for an algorithm that numbers its own attempts.
     pub initiators: Option<Vec<u32>>,
-    /// What was sent, by kind, in the order of the algorithm's kinds.
+    /// The messages sent, by kind, in the order of the algorithm's kinds.
     pub sent: Vec<KindCount>,
 }
 
 impl ElectionSummary {
-    /// The newest election that any of these members tells of.
+    /// The newest election that any of these members reports.
     pub fn newest(statuses: &[&MemberStatus]) -> Option<Self> {
         let elections = || statuses.iter().filter_map(|status| Some((status, status.election.as_ref()?)));
         let (_, newest) = elections().max_by_key(|(_, cost)| cost.election)?;
@@ -52,12 +52,12 @@ impl ElectionSummary {
         })
     }
 
-    /// Messages that look for a leader.
+    /// Messages that search for a leader.
     pub fn election_messages(&self) -> u64 {
         self.sent.iter().filter(|kind| !kind.announcement).map(|kind| kind.count).sum()
     }
 
-    /// Messages that tell a result that is already decided.
+    /// Messages that announce a result that is already decided.
     pub fn announcement_messages(&self) -> u64 {
         self.sent.iter().filter(|kind| kind.announcement).map(|kind| kind.count).sum()
     }

@@ -1,15 +1,16 @@
-//! Where a member is asked.
+//! The address at which a member is asked.
 
 use std::fmt;
 
 use types::InstanceId;
 
-/// An address to ask, and whose it is, where that is known: a config says so, a bare list of addresses does not.
+/// An address to ask, and the id of its member where it is known: a config contains ids, a bare list of addresses does
+/// not.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Endpoint {
     pub id: Option<u32>,
     pub address: String,
-    /// Which machine of the member is meant.
+    /// The instance that is asked.
     pub instance: InstanceId,
 }
 

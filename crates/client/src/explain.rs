@@ -1,4 +1,4 @@
-//! Why a member leads, or why nobody does, in sentences.
+//! Why a member leads, or why nobody leads, in sentences.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::ledger::LedgerKind;
 use crate::verdict::{Electorate, Verdict, View};
 use crate::wire::MemberStatus;
 
-/// A member that stepped down does not stand for so long after another leads.
+/// A member that stepped down does not stand for this long after another member leads.
 const ABSTAINS_MS: u64 = 10_000;
 
-/// What is known of the cluster.
+/// The evidence about the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
     pub statuses: &'a [MemberStatus],
@@ -28,11 +28,11 @@ pub struct Evidence<'a> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explanation {
     pub verdict: Verdict,
-    /// The present reign, where one is agreed on and the ledgers tell of it.
+    /// The present reign, where one is agreed on and the ledgers record it.
     pub reign: Option<Reign>,
-    /// Under quorum: who granted it.
+    /// Under quorum: the voters that granted it.
     pub granted_by: Vec<u32>,
-    /// A member that answers and has no connection to another one that answers: (from, to).
+    /// A member that answers and has no connection to another member that answers: (from, to).
     pub broken_links: Vec<(u32, u32)>,
     pub sentences: Vec<String>,
 }
@@ -51,7 +51,7 @@ pub fn explain(evidence: &Evidence<'_>) -> Explanation {
     let broken_links = broken_links(evidence);
     let mut sentences = vec![headline(evidence, verdict, reign.as_ref())];
     if !granted_by.is_empty() {
-        let known = if evidence.ledgers.missing.is_empty() { "" } else { ", as far as the ledgers at hand tell" };
+        let known = if evidence.ledgers.missing.is_empty() { "" } else { ", as far as the available ledgers show" };
         sentences.push(format!("Its epoch was granted by {}{known}; a majority is {majority}.", list(&granted_by)));
     }
     let voting = voters.counted(evidence.statuses.iter().map(|status| status.id));
@@ -67,8 +67,8 @@ pub fn explain(evidence: &Evidence<'_>) -> Explanation {
     let blank: Vec<u32> = evidence.statuses.iter().filter(|status| status.blank).map(|status| status.id).collect();
     if !blank.is_empty() {
         sentences.push(format!(
-            "{} cannot vote yet, with a disk that is new or was lost: a new cluster needs all its voters once (or `node \
-             --bootstrap` on all that are there), a lost disk the answers of half of all voters, rounded up.",
+            "{} cannot vote yet: the disk is new or was lost. A new cluster needs all its voters once (or `node \
+             --bootstrap` on the voters that run). After a lost disk half of all voters, rounded up, must answer.",
             list(&blank)
         ));
     }
@@ -94,17 +94,19 @@ fn headline(evidence: &Evidence<'_>, verdict: Verdict, reign: Option<&Reign>) ->
             format!("{leader} leads in epoch {epoch} since {since} ({ago}): {}.", cause_in_words(reign.cause))
         }
         (Verdict::Agreed { leader, epoch }, None) => {
-            format!("{leader} leads in epoch {epoch}; no ledger tells since when.")
+            format!("{leader} leads in epoch {epoch}; no ledger records since when.")
         }
-        (Verdict::Split, _) => "Members name different leaders: parts of the cluster do not hear each other, or have \
-                                not yet."
+        (Verdict::Split, _) => "Members name different leaders: parts of the cluster are not connected to each \
+                                other, or were connected just now."
             .to_owned(),
         (Verdict::NoQuorum, _) => "Nobody leads: too few members answer.".to_owned(),
         (Verdict::Electing, _) => {
             let named: BTreeSet<u32> = evidence.statuses.iter().filter_map(|status| status.leader).collect();
             match named.first() {
                 Some(named) => {
-                    format!("No leader is agreed on: {named} is named, but not by all, or does not claim it.")
+                    format!(
+                        "No leader is agreed on: {named} is named, but not by all members, or does not claim to lead."
+                    )
                 }
                 None => "Nobody leads: no member names a leader.".to_owned(),
             }
@@ -118,8 +120,9 @@ fn granted_by(ledgers: &Ledgers, (holder, epoch): (u32, u64)) -> Vec<u32> {
     granted.map(|ledger| ledger.id).collect()
 }
 
-/// Connections that should be there: in a mesh between all, on a ring to the next one that answers. Which links a
-/// graph has is not in the answers, so there only links that one side has and the other lacks are known to be broken.
+/// Connections that should exist: in a mesh between all members, on a ring to the next member that answers. The answers
+/// do not contain the links of a graph, so there a link counts as broken only if one side has it and the other lacks
+/// it.
 fn broken_links(evidence: &Evidence<'_>) -> Vec<(u32, u32)> {
     let answering: Vec<u32> = order(evidence);
     let topology = evidence.statuses.first().map(|status| status.topology);
@@ -138,7 +141,7 @@ fn broken_links(evidence: &Evidence<'_>) -> Vec<(u32, u32)> {
     broken
 }
 
-/// Those that answer, in the order of the config.
+/// The members that answer, in the order of the config.
 fn order(evidence: &Evidence<'_>) -> Vec<u32> {
     let answers = |id: &u32| evidence.statuses.iter().any(|status| status.id == *id);
     let listed: Vec<u32> = evidence.members.iter().copied().filter(answers).collect();
@@ -160,7 +163,7 @@ fn links_in_words(broken: &[(u32, u32)]) -> Vec<String> {
         if both((a, b)) {
             format!("{a} and {b} have no connection to each other.")
         } else {
-            format!("{a} has no connection to {b}, though {b} believes it has one to {a}.")
+            format!("{a} has no connection to {b}, though {b} reports one to {a}.")
         }
     })
     .collect()
@@ -179,7 +182,7 @@ fn standing(evidence: &Evidence<'_>, status: &MemberStatus) -> String {
         format!(" since {} ({}): {}", format_instant(at), ago(at, evidence.now_ms), cause_in_words(cause))
     });
     match status.leader {
-        Some(leader) if leader == id => format!("{id} says it leads in epoch {}{since}.", status.epoch),
+        Some(leader) if leader == id => format!("{id} claims to lead in epoch {}{since}.", status.epoch),
         Some(leader) => format!("{id} follows {leader} in epoch {}{since}.", status.epoch),
         None => format!("{id} is {} and knows no leader{since}.", status.role),
     }
@@ -196,17 +199,20 @@ fn abstains(evidence: &Evidence<'_>, status: &MemberStatus, agreed: bool) -> Opt
     let stands_again = status.leader == Some(status.id) || (agreed && evidence.now_ms > at + ABSTAINS_MS);
     (!stands_again).then(|| {
         let ago = ago(at, evidence.now_ms);
-        format!("{} stepped down {ago} and does not stand until another leads, then for 10 s.", status.id)
+        format!(
+            "{} stepped down {ago} and does not stand until another member leads, and for 10 s after that.",
+            status.id
+        )
     })
 }
 
-/// What a cause means, in words.
+/// A cause as text.
 pub fn cause_in_words(cause: Cause) -> &'static str {
     match cause {
         Cause::Started => "it has just started",
         Cause::Elected => "it won the election",
         Cause::OtherElected => "it was elected",
-        Cause::Heard => "a heartbeat told of the leader",
+        Cause::Heard => "a heartbeat named the leader",
         Cause::LeaderLost => "the leader's connection closed or it fell silent",
         Cause::LeaderResigned => "the leader resigned",
         Cause::SteppedDown => "it was told to step down",
@@ -221,7 +227,7 @@ pub fn cause_in_words(cause: Cause) -> &'static str {
 
 fn ago(then_ms: u64, now_ms: u64) -> String {
     let elapsed = now_ms.saturating_sub(then_ms);
-    // Milliseconds of something long ago are noise.
+    // Milliseconds of an event long ago are noise.
     let rounded = if elapsed < 1000 { elapsed } else { elapsed / 1000 * 1000 };
     format!("{} ago", format_duration(Duration::from_millis(rounded)))
 }
@@ -265,15 +271,15 @@ mod tests {
         assert!(text.starts_with("3 leads in epoch 4 since 1970-01-01T00:00:02.000Z (10s ago): it won"), "{text}");
         assert!(text.contains("granted by 3"), "{text}");
         ledgers.members.clear();
-        assert!(said(&statuses, &ledgers).contains("no ledger tells since when"));
+        assert!(said(&statuses, &ledgers).contains("no ledger records since when"));
     }
 
     #[test]
     fn links_are_named_in_their_direction() {
         let statuses = [status(1, None, &[3]), status(2, None, &[1, 3]), status(3, None, &[1])];
         let text = said(&statuses, &Ledgers::default());
-        assert!(text.contains("1 has no connection to 2, though 2 believes"), "{text}");
-        assert!(text.contains("3 has no connection to 2, though 2 believes"), "{text}");
+        assert!(text.contains("1 has no connection to 2, though 2 reports"), "{text}");
+        assert!(text.contains("3 has no connection to 2, though 2 reports"), "{text}");
         assert!(!text.contains("2 has no connection"), "{text}");
         let apart = [status(1, 1, &[]), status(2, 2, &[])];
         let text = said(&apart, &Ledgers::default());

@@ -1,9 +1,9 @@
 //! A resource that deposed leaders cannot touch: it remembers the largest fencing token it has seen and refuses every
 //! smaller one.
 //!
-//! Elections and leases only say who *should* act. A process that was paused at the wrong moment acts later than it
-//! should, and nothing but the resource itself can notice. So every request to it carries the token of the reign it was
-//! made in, and the resource asks its [`Fence`] first:
+//! Elections and leases only determine which process *should* act. A process that was paused at the wrong moment acts
+//! too late, and only the resource itself can notice. So every request to it carries the token of the reign it was made
+//! in, and the resource asks its [`Fence`] first:
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,8 +22,8 @@
 //! # }
 //! ```
 //!
-//! An accepted token is on the disk before `check` returns: a restarted resource that has forgotten it would accept the
-//! smaller one.
+//! An accepted token is on the disk before `check` returns: a restarted resource without it would accept a smaller
+//! token.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -31,12 +31,12 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// What the file begins with; the number is the version of the format.
+/// The beginning of the file; the number is the version of the format.
 const FORMAT: &str = "conclave-fence/1";
-/// Longer files are no fences: nothing is read into memory beyond this.
+/// Longer files are no fences: no more bytes than this are read into memory.
 const FILE_BYTES_MAX: u64 = 256;
 
-/// The durable memory of one resource, held exclusively while this lives.
+/// The durable memory of one resource, locked exclusively until this is dropped.
 #[derive(Debug)]
 pub struct Fence {
     path: PathBuf,
@@ -56,8 +56,8 @@ pub enum FenceError {
 }
 
 impl Fence {
-    /// Opens the memory in this file, or a new one that has seen nothing. Waits while another process holds it. Beside
-    /// the file stands `FILE.lock`, because the file itself is replaced as a whole.
+    /// Opens the memory in this file, or creates one that has seen nothing. Waits while another process holds it. The
+    /// lock is a file of its own, `FILE.lock`, because the file itself is replaced as a whole.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FenceError> {
         let path = path.as_ref().to_path_buf();
         let lock_path = beside(&path, ".lock");
@@ -73,15 +73,15 @@ impl Fence {
         self.largest
     }
 
-    /// Accepts a token that is not smaller than any before it. When this returns `Ok` that survives a power cut; after
-    /// an error the file says what it said before, or already the new token: both refuse what must be refused.
+    /// Accepts a token that is not smaller than any before it. After `Ok` the acceptance survives a power cut. After an
+    /// error the file contains the old token or the new one: with both, every stale token is refused.
     pub fn check(&mut self, token: u64) -> Result<(), FenceError> {
         match self.largest {
             Some(largest) if token < largest => return Err(FenceError::Stale { token, largest }),
             Some(largest) if token == largest => {}
             _ => self.replace(token)?,
         }
-        // Also for a token that is there already: whoever wrote it may have died between rename and sync.
+        // Also for a token that is there already: the process that wrote it may have died between rename and sync.
         let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed("sync", directory))?;
         self.largest = Some(token);
@@ -107,13 +107,13 @@ fn read(path: &Path) -> Result<Option<u64>, FenceError> {
     decode(&bytes).map(Some).ok_or_else(|| FenceError::Damaged { path: path.to_path_buf() })
 }
 
-/// One line that people can read: the format, the token, and the checksum of both.
+/// One readable line: the format, the token, and the checksum of both.
 fn encode(token: u64) -> Vec<u8> {
     let content = format!("{FORMAT} {token}");
     format!("{content} {:08x}\n", crc32fast::hash(content.as_bytes())).into_bytes()
 }
 
-/// Only what [`encode`] writes is accepted, to the byte.
+/// Accepts only the exact bytes that [`encode`] writes.
 fn decode(bytes: &[u8]) -> Option<u64> {
     let token = std::str::from_utf8(bytes).ok()?.split(' ').nth(1)?.parse().ok()?;
     (encode(token) == bytes).then_some(token)

@@ -1,9 +1,9 @@
-//! What the ledgers of all members say together. Pure: entries in, judgements out.
+//! What the ledgers of all members show together. Pure: entries in, judgements out.
 //!
-//! - [`reigns`]: who led from when to when. [`who_led_at`]: who led at one instant.
+//! - [`reigns`]: which member led from when to when. [`who_led_at`]: which member led at one instant.
 //! - [`audit`]: are successive reigns ordered, or do they overlap?
 //!
-//! A ledger that is missing or has holes never makes a judgement wrong, only weaker: "unknown", "incomplete".
+//! A missing ledger or one with gaps never makes a judgement wrong, only weaker: "unknown", "incomplete".
 
 mod at;
 mod audit;
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use crate::ledger::LedgerEntry;
 
-/// The ledgers of a cluster, as far as they were to be had.
+/// The ledgers of a cluster, as far as they could be read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ledgers {
     pub members: Vec<MemberLedger>,
@@ -33,11 +33,11 @@ pub struct Ledgers {
 pub struct MemberLedger {
     pub id: u32,
     pub entries: Vec<LedgerEntry>,
-    /// What it says it has suffered.
+    /// The damage that it reports.
     pub troubles: Vec<String>,
 }
 
-/// A member whose ledger was not to be had.
+/// A member whose ledger could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Missing {
     pub id: Option<u32>,
@@ -50,13 +50,13 @@ impl Ledgers {
         self.members.iter().find(|ledger| ledger.id == id)
     }
 
-    /// Whose ledgers are missing: ids where they are known, addresses otherwise.
+    /// The members whose ledgers are missing: ids where they are known, addresses otherwise.
     pub fn missing_names(&self) -> Vec<String> {
         let name = |missing: &Missing| missing.id.map_or_else(|| missing.address.clone(), |id| id.to_string());
         self.missing.iter().map(name).collect()
     }
 
-    /// Everything that is not there, in words; empty if every ledger is whole.
+    /// Everything that is missing, as text; empty if every ledger is complete.
     pub fn flaws(&self) -> Vec<String> {
         let missing = self.missing.iter().map(|missing| {
             let who = missing.id.map_or_else(|| missing.address.clone(), |id| format!("member {id}"));
@@ -67,18 +67,18 @@ impl Ledgers {
 }
 
 impl MemberLedger {
-    /// Nothing was lost: every number from 1 on is there.
+    /// Is every entry from number 1 on present?
     pub fn is_whole(&self) -> bool {
         self.flaws().is_empty()
     }
 
-    /// The pairs of entries between which others were lost.
+    /// The pairs of entries between which entries were lost.
     pub(crate) fn gaps(&self) -> impl Iterator<Item = (&LedgerEntry, &LedgerEntry)> {
         let pairs = self.entries.iter().zip(self.entries.iter().skip(1));
         pairs.filter(|(before, after)| after.sequence != before.sequence + 1)
     }
 
-    /// How many of the oldest entries are gone.
+    /// How many of the oldest entries were dropped.
     pub(crate) fn dropped(&self) -> u64 {
         self.entries.first().map_or(0, |first| first.sequence - 1)
     }

@@ -1,4 +1,4 @@
-//! Instants as people write them: RFC 3339, `-5m` for five minutes ago, or milliseconds since the Unix epoch.
+//! Instants as operators write them: RFC 3339, `-5m` for five minutes ago, or milliseconds since the Unix epoch.
 
 use thiserror::Error;
 
@@ -62,7 +62,7 @@ fn offset_ms(zone: &str) -> Option<i64> {
     (hours < 24 && minutes < 60).then_some(if zone.starts_with('-') { -ms } else { ms })
 }
 
-/// Exactly as many digits in each part as asked.
+/// Exactly the requested number of digits in each part.
 fn numbers<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     let mut parts = text.split(separator);

@@ -1,4 +1,4 @@
-//! The JSON that Conclave shows, defined once: `ctl -o json` prints it, and every other face serves the same. Keys are
+//! The JSON of Conclave, defined once: `ctl -o json` prints it, and every other interface serves the same. Keys are
 //! only ever added; `docs/json.md` lists them.
 
 mod event;

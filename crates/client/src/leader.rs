@@ -1,5 +1,5 @@
-//! A client of the whole cluster, for programs: it finds the leader, follows it from member to member, and connects
-//! again by itself.
+//! A client of the whole cluster, for programs: it finds the leader, follows it from member to member, and reconnects
+//! by itself.
 
 use std::future::Future;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::observe::{News, Observer};
 use crate::verdict::{View, find_leader};
 use crate::wire::{FailCode, MemberStatus};
 
-/// After a failure that says "not now": the members are about to agree.
+/// The pause after a failure that means "not now": the members are about to agree.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// The leader that the members in reach name, and its epoch.
+/// The leader that the reachable members name, and its epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Leader {
     pub id: u32,
@@ -39,7 +39,7 @@ pub struct Leader {
 /// let first = cluster.leader().await;
 /// println!("{} leads in epoch {}", first.id, first.epoch);
 ///
-/// // Asks the leader, also if it moves to another member meanwhile.
+/// // Asks the leader, also if leadership moves to another member in the meantime.
 /// let status = cluster.ask_leader(|client| async move { client.status().await }).await?;
 /// assert_eq!(status.leader, Some(status.id));
 ///
@@ -72,7 +72,7 @@ impl LeaderClient {
         LeaderClient::new(endpoints.collect(), settings)
     }
 
-    /// The leader as far as it is known now, without waiting: what the members in reach name and the leader claims.
+    /// The leader as far as it is known now, without waiting: the reachable members name it and it claims to lead.
     pub fn known_leader(&self) -> Option<Leader> {
         let views = self.observer.views();
         let leader = find_leader(&views, |_| true).ok()?;
@@ -109,8 +109,9 @@ impl LeaderClient {
         }
     }
 
-    /// Asks the leader something. A leader that has moved, died or lost leadership meanwhile is not the end: the next one
-    /// is asked. So the question may be asked more than once. Only a refusal, or the answer "no" of a leader, is an error.
+    /// Sends a request to the leader. If the leader changed, died or lost leadership in the meantime, the next leader
+    /// is asked, so the request may be sent more than once. Only a refusal, or the answer "no" of a leader, is an
+    /// error.
     pub async fn ask_leader<T, F>(&mut self, question: impl Fn(Client) -> F) -> Result<T, ClientError>
     where
         F: Future<Output = Result<T, ClientError>>,
@@ -126,14 +127,14 @@ impl LeaderClient {
                 Ok(answer) => return Ok(answer),
                 Err(_) => {
                     self.connection = None;
-                    // News come from the streams; the pause is for a leader that is gone and not yet missed.
+                    // News come from the streams; the pause is for a leader whose end is not noticed yet.
                     let _ = tokio::time::timeout(AGAIN, self.observer.next()).await;
                 }
             }
         }
     }
 
-    /// The leader's own word about itself.
+    /// The leader's status of itself.
     pub async fn leader_status(&mut self) -> Result<MemberStatus, ClientError> {
         self.ask_leader(|client| async move { client.status().await }).await
     }
@@ -149,7 +150,7 @@ impl LeaderClient {
     }
 }
 
-/// Will asking again not help?
+/// Would a repetition fail too?
 fn is_final(error: &ClientError) -> bool {
     match error {
         ClientError::Failed { code, .. } => *code != FailCode::NoLeader,

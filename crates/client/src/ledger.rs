@@ -1,19 +1,19 @@
-//! What a member wrote into its ledger, as it travels to a client. `history` judges it.
+//! The entries of a member's ledger, as they are sent to a client. `history` judges them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::announcement::Transition;
 
-/// One thing that happened at one member, stamped by its driver.
+/// One event at one member, stamped by its driver.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LedgerEntry {
-    /// Counts from 1 and never repeats. A number that is missing was lost: to damage, a failed write or rotation.
+    /// Counts from 1 and never repeats. A missing number was lost: to damage, a failed write or rotation.
     pub sequence: u64,
     /// Milliseconds since the Unix epoch.
     pub wall_ms: u64,
     /// Nanoseconds since the machine started, sleep included.
     pub boot_ns: u64,
-    /// Which start of which machine: boot clocks compare only where this is equal.
+    /// Identifies a boot of a machine: boot clocks are comparable only where this is equal.
     pub boot_id: [u8; 16],
     pub kind: LedgerKind,
 }
@@ -21,10 +21,10 @@ pub struct LedgerEntry {
 /// What happened.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum LedgerKind {
-    /// The process started. Whatever it was before, it was no more.
+    /// The process started. Its earlier standing has ended.
     Started {
         incarnation: u64,
-        /// The last sign of life of the process before it, by the wall clock.
+        /// When the process before it was last alive, by the wall clock.
         last_alive_ms: Option<u64>,
     },
     /// The member changed its standing.
@@ -41,7 +41,7 @@ pub struct LedgerPage {
     pub entries: Vec<LedgerEntry>,
     /// There are later entries: ask again after the last of these.
     pub more: bool,
-    /// What the ledger has suffered, in words: damaged records, failed writes. Empty if it is whole.
+    /// The damage of the ledger, as text: damaged records, failed writes. Empty if the ledger is complete.
     pub troubles: Vec<String>,
 }
 

@@ -5,9 +5,9 @@
 //! - [`Client`] speaks to one member, with any number of calls at once; [`Watch`] is its stream of announcements.
 //! - [`ask_all`] asks every member at once; [`Observer`] follows the announcements of all.
 //! - [`json`] is the JSON of all of it.
-//! - [`history`] judges what all members' ledgers say together.
-//! - [`Attachment`] ties work to one member's reign; [`Fence`] is how a resource refuses the work of an older one.
-//! - [`Verdict`] and [`find_leader`] judge what came of it. A member out of reach is unknown, never a disagreement.
+//! - [`history`] judges what all members' ledgers show together.
+//! - [`Attachment`] ties work to one member's reign; with [`Fence`] a resource refuses the work of an older reign.
+//! - [`Verdict`] and [`find_leader`] judge the answers. A member out of reach is unknown, never a disagreement.
 
 mod alarm;
 mod announcement;

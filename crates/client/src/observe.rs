@@ -19,10 +19,10 @@ use types::Safety;
 const REDIAL_MIN: Duration = Duration::from_millis(10);
 const REDIAL_MAX: Duration = Duration::from_millis(250);
 
-/// Something happened on the stream of one endpoint.
+/// An event on the stream of one endpoint.
 #[derive(Debug)]
 pub struct Report {
-    /// Which endpoint, by its position in the list.
+    /// The endpoint, by its position in the list.
     pub at: usize,
     /// When it reached this process.
     pub when: Instant,
@@ -33,11 +33,11 @@ pub struct Report {
 pub enum News {
     /// A change of standing, or the present standing at the beginning of a stream.
     Became { announcement: Announcement, transition: Transition },
-    /// Anything else, where everything is followed.
+    /// Any other announcement, where everything is followed.
     Announced(Announcement),
-    /// So many announcements were left out, because this process did not read fast enough.
+    /// This many announcements were dropped, because this process did not read fast enough.
     Gap { missed: u64 },
-    /// The stream broke, or could not be had. Said once per outage, and again when the kind of failure changes.
+    /// The stream broke, or could not be opened. Reported once per outage, and again when the kind of failure changes.
     Lost(ClientError),
 }
 
@@ -46,7 +46,7 @@ pub enum News {
 pub struct Observer {
     endpoints: Vec<Endpoint>,
     views: Vec<Option<View>>,
-    /// Has the endpoint been heard or found out of reach at least once?
+    /// Has the endpoint answered or failed at least once?
     tried: Vec<bool>,
     safety: Arc<OnceLock<Safety>>,
     reports: mpsc::UnboundedReceiver<Report>,
@@ -59,7 +59,7 @@ impl Observer {
         Observer::start(endpoints, settings, false)
     }
 
-    /// Follows not only changes of standing but all that members announce.
+    /// Follows all announcements of the members, not only changes of standing.
     pub fn of_everything(endpoints: Vec<Endpoint>, settings: &ClientSettings) -> Self {
         Observer::start(endpoints, settings, true)
     }
@@ -96,22 +96,22 @@ impl Observer {
         report
     }
 
-    /// What the members last said; those out of reach are missing.
+    /// The last views of the members; members out of reach are missing.
     pub fn views(&self) -> Vec<View> {
         self.views.iter().flatten().copied().collect()
     }
 
-    /// The last word of one endpoint.
+    /// The last view of one endpoint.
     pub fn view(&self, at: usize) -> Option<View> {
         self.views[at]
     }
 
-    /// Which endpoint this member answered at.
+    /// The endpoint at which this member answered.
     pub fn position_of(&self, member: u32) -> Option<usize> {
         self.views.iter().position(|view| view.is_some_and(|view| view.id == member))
     }
 
-    /// Forgets what an endpoint said, when the caller knows better: it has just killed the member.
+    /// Drops the view of an endpoint, when the caller has newer knowledge: it has just killed the member.
     pub fn forget(&mut self, at: usize) {
         self.views[at] = None;
     }
@@ -121,7 +121,7 @@ impl Observer {
         self.tried.iter().all(|tried| *tried)
     }
 
-    /// The safety of the cluster, once any member has said it.
+    /// The safety of the cluster, once any member has reported it.
     pub fn safety(&self) -> Option<Safety> {
         self.safety.get().copied()
     }
@@ -130,13 +130,13 @@ impl Observer {
         Verdict::of(&self.views(), electorate)
     }
 
-    /// The leader that all who are in reach agree on, with its epoch.
+    /// The leader that all reachable members agree on, with its epoch.
     pub fn agreed(&self) -> Option<(u32, u64)> {
         self.verdict(&Electorate::Anybody).leader()
     }
 
-    /// Waits until the views satisfy the condition, beginning with the present ones; the report that made it true is
-    /// the last one, if any was needed. No time limit: put one around it.
+    /// Waits until the views satisfy the condition, beginning with the present ones. Returns the report that made it
+    /// true, if any was needed. No time limit: put one around it.
     pub async fn until(&mut self, mut satisfied: impl FnMut(&Observer) -> bool) -> Option<Report> {
         let mut last = None;
         while !satisfied(self) {
@@ -145,14 +145,14 @@ impl Observer {
         last
     }
 
-    /// Waits until all endpoints are in reach and agree on one leader.
+    /// Waits until all endpoints are reachable and agree on one leader.
     pub async fn until_all_agree(&mut self) -> (u32, u64) {
         self.until(|observer| observer.views.iter().all(Option::is_some) && observer.agreed().is_some()).await;
         self.agreed().expect("just agreed")
     }
 }
 
-/// What one stream comes from.
+/// The source of one stream.
 struct Source {
     endpoint: Endpoint,
     settings: ClientSettings,
@@ -191,7 +191,7 @@ async fn follow(at: usize, source: Source, reports: mpsc::UnboundedSender<Report
     }
 }
 
-/// Connects and hands on events until the stream ends; says why it did.
+/// Connects and passes on events until the stream ends; returns the reason.
 async fn stream(source: &Source, mut take: impl FnMut(Watched)) -> ClientError {
     let opened = within(source.settings.deadline, async {
         let client = Client::connect_to(&source.endpoint, &source.settings).await?;

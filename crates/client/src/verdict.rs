@@ -1,4 +1,4 @@
-//! What the views of several members mean together.
+//! The meaning of the views of several members together.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,11 +8,11 @@ use types::Role;
 use crate::announcement::Transition;
 use crate::wire::MemberStatus;
 
-/// One member's view of who leads, from a status or an event.
+/// One member's view of the leader, from a status or an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct View {
     pub id: u32,
-    /// Does it say of itself that it leads?
+    /// Does it claim to lead?
     pub leads: bool,
     pub leader: Option<u32>,
     pub epoch: u64,
@@ -26,21 +26,21 @@ impl From<&MemberStatus> for View {
 }
 
 impl View {
-    /// What a member's change of standing says.
+    /// The view of a member after its change of standing.
     pub fn after(member: u32, transition: &Transition) -> Self {
         let leader = transition.leader();
         View { id: member, leads: transition.leads(), leader, epoch: transition.now.epoch.0 }
     }
 }
 
-/// Whose answers there must be for a leader to be possible at all.
+/// The members whose answers are needed for a leader to be possible at all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Electorate {
-    /// Under classic safety a member that is alone leads.
+    /// Under classic safety a single member can lead.
     Anybody,
-    /// A majority of these. Learners are not among them.
+    /// A majority of these voters. Learners are not among them.
     Voters(Vec<u32>),
-    /// A majority of so many: no config says who votes, so everybody who answers counts.
+    /// A majority of this many: no config lists the voters, so every member that answers counts.
     Members(usize),
 }
 
@@ -69,11 +69,11 @@ impl Electorate {
 pub enum Verdict {
     /// All reachable members name one (leader, epoch), and that leader is reachable and claims it.
     Agreed { leader: u32, epoch: u64 },
-    /// No two members name different leaders, but not everybody has found the one, or it does not answer.
+    /// No two members name different leaders, but not every member has found the leader, or the leader does not answer.
     Electing,
     /// Two members name different leaders.
     Split,
-    /// Too few voters answer for anybody to lead.
+    /// Too few voters answer for any member to lead.
     NoQuorum,
 }
 
@@ -125,15 +125,15 @@ impl fmt::Display for Verdict {
 pub enum NoLeader {
     /// Members name different leaders: (member, its leader).
     Disagree(Vec<(u32, u32)>),
-    /// Nobody names one.
+    /// No member names a leader.
     Nobody,
-    /// This one is named, but was asked and did not answer, or does not claim it.
+    /// This member is named, but was asked and did not answer, or does not claim to lead.
     Silent(u32),
 }
 
-/// The one leader that the members name. Softer than [`Verdict::Agreed`]: a member that knows no leader does not
-/// stand against it (unknown is not disagreement). The leader itself must claim it, unless it was not among the asked:
-/// `unanswered` says whether the endpoint of a member that did not answer could have been this one.
+/// The one leader that the members name. Weaker than [`Verdict::Agreed`]: a member that knows no leader does not
+/// contradict it (unknown is not disagreement). The leader itself must claim to lead, unless it was not asked:
+/// `unanswered` returns whether the endpoint of a member that did not answer could have been this one.
 pub fn find_leader(views: &[View], unanswered: impl Fn(u32) -> bool) -> Result<u32, NoLeader> {
     let named: Vec<(u32, u32)> = views.iter().filter_map(|view| Some((view.id, view.leader?))).collect();
     let Some(&(_, leader)) = named.first() else { return Err(NoLeader::Nobody) };
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(Verdict::of(&two, &five), Verdict::NoQuorum);
         assert_eq!(Verdict::of(&two, &Electorate::Anybody), Verdict::Electing);
         assert_eq!(Verdict::of(&[], &Electorate::Anybody), Verdict::NoQuorum);
-        // A leader that still holds its lease leads, however few of its followers answer a client.
+        // A leader with a running lease leads, however few of its followers answer a client.
         assert_eq!(Verdict::of(&[view(1, 1, 7)], &five), Verdict::Agreed { leader: 1, epoch: 7 });
     }
 

@@ -13,7 +13,7 @@ pub struct Watch(Replies);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Watched {
     Announced(Announcement),
-    /// So many announcements were left out here, because they were not read fast enough.
+    /// This many announcements were dropped here, because they were not read fast enough.
     Gap {
         missed: u64,
     },
@@ -43,7 +43,7 @@ impl Watch {
         }
     }
 
-    /// The next announcement; gaps are passed over. Cancel-safe.
+    /// The next announcement; gaps are skipped. Cancel-safe.
     pub async fn next_announcement(&mut self) -> Result<Option<Announcement>, ClientError> {
         loop {
             match self.next().await? {

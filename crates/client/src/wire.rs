@@ -1,6 +1,6 @@
-//! What clients and members say to each other. A frame of a client is a [`Call`], a frame of a member a [`Reply`]. A client
-//! may have several calls under way; a reply names the call that it answers. A call that opens a stream is answered by
-//! many replies.
+//! The messages between clients and members. A frame of a client is a [`Call`], a frame of a member a [`Reply`]. A
+//! client may have several calls under way; a reply names its call. A call that opens a stream is answered by many
+//! replies.
 //!
 //! Compatibility: variants are numbered by position on the wire, so new ones go to the end.
 
@@ -19,7 +19,7 @@ pub struct CallId(pub u32);
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Call {
     pub id: CallId,
-    /// Which machine of the member is meant.
+    /// The instance that is addressed.
     pub instance: InstanceId,
     pub request: Request,
 }
@@ -31,7 +31,7 @@ pub struct Reply {
     pub response: Response,
 }
 
-/// What a client asks of one member.
+/// A request of a client to one member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Request {
     /// Answered with one [`Response::Status`].
@@ -41,34 +41,36 @@ pub enum Request {
     Watch { everything: bool },
     /// Start an election now. Answered with [`Response::Done`] once it has begun.
     Elect,
-    /// Resign, if this member leads. Answered with [`Response::Done`] once it has, `Failed` if it does not lead.
+    /// Resign, if this member leads. Answered with [`Response::Done`] once it has resigned, `Failed` if it does not
+    /// lead.
     StepDown,
-    /// Hand over to that member, if this one leads by quorum. Answered with [`Response::Done`] when it has begun to.
+    /// Hand over to that member, if this member leads by quorum. Answered with [`Response::Done`] once the handover has
+    /// begun.
     Transfer { to: u32 },
-    /// Inject a fault, or end them. Answered with [`Response::Done`], `Refused` unless the config allows it.
+    /// Inject a fault, or end all. Answered with [`Response::Done`], `Refused` unless the config allows it.
     Chaos(Chaos),
     /// A page of the member's ledger: the oldest entries, or those after this sequence number. Answered with one
     /// [`Response::History`].
     History { after: Option<u64> },
-    /// This client runs something for as long as the member leads. Answered with [`Response::Done`]; before the member
-    /// gives leadership away of its own accord it answers once more, with [`Response::Stop`], and waits a while for the
-    /// client to leave.
+    /// This client runs a process for as long as the member leads. Answered with [`Response::Done`]. Before the member
+    /// gives leadership away by itself it answers once more, with [`Response::Stop`], and waits a while for the client
+    /// to leave.
     Attach,
     /// Ends the stream that this [`Request::Watch`] opened. Answered with [`Response::Done`]; nothing more comes of it.
     EndWatch { call: CallId },
 }
 
-/// What a request may do, which decides who may send it.
+/// The effect of a request, which decides which clients may send it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Auth {
-    /// Only looks.
+    /// Only reads.
     Read,
-    /// Changes who leads, or what the cluster does.
+    /// Changes the leader, or what the cluster does.
     Operate,
 }
 
 impl Request {
-    /// One of each, for tables and tests.
+    /// One request of each kind, for tables and tests.
     pub const ALL: &'static [Request] = &[
         Request::Status,
         Request::Watch { everything: false },
@@ -95,7 +97,7 @@ impl Request {
         }
     }
 
-    /// No catch-all arm: a new request does not compile until somebody has decided.
+    /// No catch-all arm: a new request does not compile until its authorisation is chosen.
     pub fn auth(&self) -> Auth {
         match self {
             Request::Status | Request::Watch { .. } | Request::History { .. } | Request::EndWatch { .. } => Auth::Read,
@@ -106,9 +108,9 @@ impl Request {
     }
 }
 
-/// What a member answers.
+/// An answer of a member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[allow(clippy::large_enum_variant)] // one at a time, decoded and used up at once
+#[allow(clippy::large_enum_variant)] // one at a time, decoded and consumed at once
 pub enum Response {
     Status(MemberStatus),
     Announced(Announcement),
@@ -117,26 +119,26 @@ pub enum Response {
         reason: String,
         code: FailCode,
     },
-    /// To an attached client: leadership ends now. Stop what depends on it, then close the connection.
+    /// To an attached client: leadership ends now. Stop the work that depends on it, then close the connection.
     Stop,
     History(LedgerPage),
-    /// To a watcher that does not read fast enough: so many announcements were left out here. The present standing
+    /// To a watcher that does not read fast enough: this many announcements were dropped here. The present standing
     /// follows.
     Gap {
         missed: u64,
     },
 }
 
-/// The kind of a failure, for exit codes; the reason is for people.
+/// The kind of a failure, for exit codes; the reason is for operators.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum FailCode {
-    /// It was understood and did not work, or the answer is "no".
+    /// The request was understood and failed, or the answer is "no".
     Failed,
-    /// Not a request this member knows, or not one that makes sense here.
+    /// Not a request that this member knows, or not one that is possible here.
     BadRequest,
-    /// There is no leader to do it.
+    /// There is no leader to carry it out.
     NoLeader,
-    /// This client may not, or the cluster's config forbids it.
+    /// The client is not authorised, or the cluster's config forbids the request.
     Refused,
 }
 
@@ -151,19 +153,19 @@ pub struct MemberStatus {
     pub topology: Topology,
     pub safety: Safety,
     pub role: Role,
-    /// What elections compare before the id.
+    /// Elections compare it before the id.
     pub priority: u32,
-    /// Which uid the election looks for.
+    /// The uid that the election chooses.
     pub wins: Wins,
     pub leader: Option<u32>,
     pub epoch: u64,
     pub incarnation: u64,
-    /// What is left of the lease, where leadership has one.
+    /// The remaining time of the lease, where leadership has one.
     pub lease_ms: Option<u64>,
     /// Frames since the start, all peers together.
     pub sent: u64,
     pub received: u64,
-    /// Messages of the election algorithm since the start; heartbeats are not among them.
+    /// Messages of the election algorithm since the start, without heartbeats.
     pub election_messages: u64,
     /// The last election it took part in, or the one under way.
     pub election: Option<ElectionCost>,
@@ -172,9 +174,9 @@ pub struct MemberStatus {
     pub version: String,
     /// The median time of its last writes to disk.
     pub persist_us: Option<u64>,
-    /// Faults that were injected on purpose and are in force, in words.
+    /// Injected faults that are in force, as text.
     pub faults: Vec<String>,
-    /// Its disk is new or was lost, and nobody has told it yet what was granted before: it does not vote.
+    /// Its disk is new or was lost, and it has not learnt yet what was granted before: it does not vote.
     pub blank: bool,
 }
 
@@ -183,7 +185,7 @@ impl MemberStatus {
         Uid { priority: self.priority, id: NodeId(self.id) }
     }
 
-    /// A follower of nobody with nothing to tell: for tests, which change what they are about.
+    /// A follower without a leader and with empty fields, for tests to change.
     #[doc(hidden)]
     pub fn example() -> Self {
         MemberStatus {
@@ -214,12 +216,12 @@ impl MemberStatus {
     }
 }
 
-/// How a member sees another one.
+/// A member's view of a peer.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PeerStatus {
     pub id: u32,
     pub connected: bool,
-    /// How long ago anything came from it; `None` if never.
+    /// How long ago the last frame of it arrived; `None` if never.
     pub last_heard_ms: Option<u64>,
 }
 
@@ -227,7 +229,7 @@ pub struct PeerStatus {
 mod tests {
     use super::*;
 
-    /// The whole table: a new request fails here until it has its line.
+    /// The whole table: a new request fails here until it has a line.
     const AUTH: &[(&str, Auth)] = &[
         ("status", Auth::Read),
         ("watch", Auth::Read),

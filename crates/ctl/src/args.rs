@@ -1,4 +1,4 @@
-//! The command line. Global options stand before or after the subcommand.
+//! The command line. Global options may come before or after the subcommand.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::output::{ColorChoice, Format};
   ctl lead --id 3 -- CMD     run a command only while member 3 leads
   ctl bench failover         how long does a cluster go without a leader?
 
-Exit codes: 0 ok, 1 failed or \"no\", 2 usage or bad config, 3 nobody reachable, 4 no leader or members
+Exit codes: 0 ok, 1 failed or \"no\", 2 usage or bad config, 3 no member reachable, 4 no leader or members
 disagree, 5 wait timed out, 6 leadership lost while a command ran, 7 invariant violated, 8 refused (no or wrong secret,
 another protocol version, chaos off)."
 )]
@@ -42,7 +42,7 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "FILE", env = "CONCLAVE_CONFIG", hide_env_values = true)]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where to ask, instead of the members' addresses in the config
+    /// The addresses to ask, instead of the members' addresses in the config
     #[arg(
         long,
         global = true,
@@ -53,7 +53,7 @@ pub(crate) struct Globals {
     )]
     pub(crate) endpoints: Vec<String>,
 
-    /// The cluster's name, where there is no config
+    /// The cluster's name, for use without a config
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) cluster: Option<String>,
 
@@ -61,11 +61,11 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
 
-    /// Which election: 0 is the cluster's own, 256 and above are those of [[instances]] in the config
+    /// The election: 0 is the cluster's own, 256 and above are those of [[instances]] in the config
     #[arg(long, global = true, value_name = "N", default_value_t = 0)]
     pub(crate) instance: u16,
 
-    /// Tables for people, or JSON: one object per line
+    /// Tables, or JSON with one object per line
     #[arg(short = 'o', long = "output", global = true, value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) output: Format,
 
@@ -73,7 +73,7 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "TIME", value_parser = client::parse_duration, default_value = "5s")]
     pub(crate) timeout: Duration,
 
-    /// A member that has not answered by then is unreachable; all are asked at the same time
+    /// The longest time to wait for one member's answer; all members are asked at the same time
     #[arg(long, global = true, value_name = "TIME", value_parser = client::parse_duration, default_value = "300ms")]
     pub(crate) member_timeout: Duration,
 

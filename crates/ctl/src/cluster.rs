@@ -1,7 +1,7 @@
-//! A cluster of real processes on this machine: what `up`, `bench failover` and the live tests run.
+//! A cluster of real processes on this machine, for `up`, `bench failover` and the live tests.
 //!
 //! Children get their own process group, so that an interrupt typed at the terminal reaches this process only, which
-//! then stops them in order; and they are told to die with their parent, should it be killed.
+//! then stops them in order. If this process is killed, the kernel kills them.
 
 mod layout;
 mod plan;
@@ -33,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(3);
 const CONNECT: Duration = Duration::from_secs(1);
 /// The binary of a member.
 const NODE: &str = "node";
-/// Tells a member to die when its parent does.
+/// Makes a member end when its parent ends.
 const DIE_WITH_PARENT: &str = "CONCLAVE_DIE_WITH_PARENT";
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ struct Member {
 
 impl Cluster {
     /// Writes config, secret and data directories below `directory` and starts nothing. Existing data stays, so that
-    /// epochs go on where they stopped.
+    /// epochs continue.
     pub fn prepare(plan: &Plan, directory: &Path, ports: &[u16], binary: PathBuf) -> Result<Self> {
         let addresses: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let secret = layout::write(plan, directory, &addresses)?;
@@ -88,7 +88,7 @@ impl Cluster {
         self.members.iter().map(|member| Endpoint::member(member.id, member.address.clone())).collect()
     }
 
-    /// Follows all members, whether they run or not; position `k` is the k-th of [`Cluster::ids`].
+    /// Follows all members, running or not; position `k` is the k-th of [`Cluster::ids`].
     pub fn observer(&self) -> Observer {
         Observer::new(self.endpoints(), &self.settings)
     }
@@ -98,7 +98,7 @@ impl Cluster {
         ids.into_iter().try_for_each(|id| self.start(id))
     }
 
-    /// Starts one member, with the data directory it always had.
+    /// Starts one member, with its earlier data directory.
     pub fn start(&mut self, id: u32) -> Result<()> {
         let data = self.data_directory(id);
         let log = std::fs::OpenOptions::new().create(true).append(true).open(data.join(layout::LOG));
@@ -136,11 +136,11 @@ impl Cluster {
         self.members.iter().find(|member| member.id == id)?.child.as_ref()?.id()
     }
 
-    /// Is a thread of the member inside a write that cannot be interrupted? Unknown is no.
+    /// Is a thread of the member inside a write that cannot be interrupted? False if that is not known.
     pub fn waits_for_disk(&self, id: u32) -> bool {
         let Some(pid) = self.pid(id) else { return false };
         let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
-        // `tid (name) STATE ...`, and a name may hold anything.
+        // `tid (name) STATE ...`, and a name may contain any character.
         let waits = |stat: String| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'));
         threads.flatten().any(|thread| std::fs::read_to_string(thread.path().join("stat")).is_ok_and(waits))
     }
@@ -150,7 +150,7 @@ impl Cluster {
         self.signal(id, Signal::KILL)
     }
 
-    /// SIGSTOP: the member lives, its sockets stay open, and it does nothing.
+    /// SIGSTOP: the process stays, its sockets stay open, and it does nothing.
     pub fn pause(&self, id: u32) -> Result<()> {
         self.signal(id, Signal::STOP)
     }
@@ -165,14 +165,14 @@ impl Cluster {
         kill_process(pid, signal).with_context(|| format!("cannot signal member {id}"))
     }
 
-    /// Waits for a member's process to end, and forgets it.
+    /// Waits for a member's process to end, and drops its handle.
     pub async fn reap(&mut self, id: u32) -> Result<ExitStatus> {
         let member = self.member_mut(id)?;
         let mut child = member.child.take().with_context(|| format!("member {id} is not running"))?;
         Ok(child.wait().await?)
     }
 
-    /// SIGKILL if it still runs, then starts it anew with the same data.
+    /// SIGKILL if it still runs, then a new start with the same data.
     pub async fn restart(&mut self, id: u32) -> Result<()> {
         if self.pid(id).is_some() {
             self.kill(id)?;
@@ -183,12 +183,12 @@ impl Cluster {
         self.start(id)
     }
 
-    /// Waits for any running member to end, and forgets it. With none running, for ever.
+    /// Waits for any running member to end, and drops its handle. Waits for ever if none runs.
     pub async fn next_exit(&mut self) -> (u32, ExitStatus) {
         poll_fn(|context| {
             for member in &mut self.members {
                 let Some(child) = &mut member.child else { continue };
-                // `wait` keeps its state in the child, so a future per poll loses nothing.
+                // `wait` keeps its state in the child, so a new future per poll loses nothing.
                 let ended = pin!(child.wait()).poll(context);
                 if let Poll::Ready(Ok(status)) = ended {
                     member.child = None;
@@ -204,11 +204,11 @@ impl Cluster {
         self.members.iter().filter(|member| member.child.is_some()).count()
     }
 
-    /// Stops everybody: in order if they can, by force after a grace.
+    /// Stops all members: in order if they can, by SIGKILL after a grace.
     pub async fn stop(&mut self) {
         let ids: Vec<u32> = self.ids().collect();
         for &id in &ids {
-            // A paused one cannot leave before it runs again. One that has just ended needs neither.
+            // A paused member cannot leave before it runs again. A member that has just ended needs neither.
             let _ = self.signal(id, Signal::TERM);
             let _ = self.resume(id);
         }
@@ -227,7 +227,7 @@ impl Cluster {
         }
     }
 
-    /// The last lines a member logged.
+    /// The last log lines of a member.
     pub fn log_tail(&self, id: u32, lines: usize) -> String {
         let text = std::fs::read(self.data_directory(id).join(layout::LOG)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
@@ -251,7 +251,7 @@ pub fn node_binary() -> Result<PathBuf> {
         return Ok(path);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Another program of the same name is widespread: ours says its name before its version.
+    // Another program of the same name is widespread: Conclave's prints its name before its version.
     let ours = |candidate: &PathBuf| {
         let version = std::process::Command::new(candidate).arg("--version").stdin(Stdio::null()).output();
         version.is_ok_and(|output| output.stdout.starts_with(b"node "))

@@ -1,4 +1,4 @@
-//! Errors as users meet them: what happened, why, what to try next, and the exit code that scripts read.
+//! Errors for users: what happened, why, what to try next, and the exit code for scripts.
 
 use std::fmt;
 use std::io;
@@ -8,11 +8,11 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// It failed, or the answer is "no".
+    /// The command failed, or the answer is "no".
     Failed = 1,
     /// Wrong usage or a bad config.
     Usage = 2,
-    /// Nobody is reachable.
+    /// No member is reachable.
     Unreachable = 3,
     /// There is no leader, or members disagree.
     NoLeader = 4,
@@ -22,7 +22,7 @@ pub(crate) enum Exit {
     Lost = 6,
     /// An invariant is violated.
     Invariant = 7,
-    /// No or a wrong secret, another protocol version, or the cluster forbids it.
+    /// A missing or wrong secret, another protocol version, or the cluster forbids the request.
     Refused = 8,
 }
 
@@ -32,9 +32,9 @@ pub(crate) struct Failure {
     what: String,
     why: Option<String>,
     next: Option<String>,
-    /// Everything has been said already, or nobody listens.
+    /// Nothing to print: the output has shown it already, or stdout is closed.
     quiet: bool,
-    /// The exit code of a command that ran, instead of ours.
+    /// The exit code of a command that ran, instead of `ctl`'s own.
     passed: Option<u8>,
 }
 
@@ -52,7 +52,7 @@ impl Failure {
         Failure { quiet: true, ..Failure::new(exit, "") }
     }
 
-    /// A command that was run ended like this, and has said itself what there is to say.
+    /// A command that was run ended with this code, and has printed its own errors.
     pub(crate) fn passed(code: u8) -> Self {
         Failure { passed: Some(code), ..Failure::silent(Exit::Failed) }
     }
@@ -70,7 +70,7 @@ impl Failure {
         self
     }
 
-    /// Prints to stderr and gives the code.
+    /// Prints to stderr and returns the code.
     pub(crate) fn report(&self) -> ExitCode {
         if !self.quiet {
             eprintln!("{self}");

@@ -1,13 +1,13 @@
 //! The command line of Conclave. One file per subcommand in [`mod@commands`]; [`cluster`] runs clusters of real
-//! processes and is what `up`, `bench` and the live tests share.
+//! processes for `up`, `bench` and the live tests.
 
 mod args;
 pub mod cluster;
 mod commands;
+mod connection_options;
 mod failure;
 mod guard;
 mod output;
-mod target;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Data on stdout: tables for people, one JSON object per line for programs. Colour never carries meaning alone.
+//! Data on stdout: tables for operators, one JSON object per line for programs. Colour never carries meaning alone.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -45,7 +45,7 @@ impl Output {
         self.format == Format::Json
     }
 
-    /// Is somebody looking at stdout?
+    /// Is stdout a terminal?
     pub(crate) fn is_terminal(self) -> bool {
         self.terminal
     }

@@ -1,9 +1,9 @@
 //! How elections and classic epochs are numbered, so that no two members ever claim the same epoch.
 //!
 //! An attempt is a multiple of the number of members, and its winner adds its own rank among them. So the epoch alone
-//! tells attempts apart and, within one, which member claims it: even where two sides of a broken network elect in the
-//! same attempt. The later epoch is the later attempt; of one attempt, the winner with the better id. Ranks are by id and
-//! never by priority: members that disagree on priorities for a moment still never share an epoch.
+//! identifies the attempt and the member that claims it, even where two sides of a broken network elect in the same
+//! attempt. A later attempt has a higher epoch; within one attempt the winner with the better id has the higher epoch.
+//! Ranks are by id and never by priority: members that disagree on priorities for a moment still never share an epoch.
 
 use algorithms::{Ctx, Epoch, Ranks, Uid, View};
 use serde::{Deserialize, Serialize};
@@ -12,8 +12,8 @@ use crate::settings::Settings;
 
 /// Attempts are reserved on disk this many at a time, so that no election waits for the disk.
 const RESERVE: u64 = 64;
-/// No peer may push the numbers further than this in one message: they would run out. A member with an empty disk must
-/// be able to catch up with the oldest cluster in one message, so it cannot be much less.
+/// Limits how far one message of a peer can raise the numbers: they would run out. A member with an empty disk must be
+/// able to catch up with the oldest cluster in one message, so the limit cannot be much smaller.
 pub(crate) const MAX_LEAP: u64 = 1 << 32;
 
 /// Numbers one election of a cluster.
@@ -31,12 +31,12 @@ impl Attempt {
         Attempt(number.next_multiple_of(members(view)))
     }
 
-    /// Also of a number that is no attempt, which only a faulty peer sends: every attempt of this member is one.
+    /// Accepts a number that is no attempt, which only a faulty peer sends: every attempt of this member is one.
     pub(crate) fn next(self, view: &View) -> Self {
         Attempt(self.0 - self.0 % members(view) + members(view))
     }
 
-    /// What this member claims if it wins the attempt.
+    /// The epoch that this member claims if it wins the attempt.
     pub(crate) fn epoch(self, ctx: &Ctx<'_, Settings>, winner: Uid) -> Epoch {
         let id = |uid: Uid| Uid::plain(uid.id.0);
         let rank = ctx.view.members().iter().filter(|&&other| ctx.settings.wins().beats(id(winner), id(other))).count();
@@ -51,27 +51,27 @@ fn members(view: &View) -> u64 {
 /// Which attempts this member has seen, and which numbers its disk has reserved.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Attempts {
-    /// The first attempt of this incarnation: beyond everything that earlier ones may have seen.
+    /// The first attempt of this incarnation: above every attempt that earlier incarnations may have seen.
     first: Attempt,
     max_seen: Attempt,
     /// Every number below is reserved on disk.
     reserved_until: u64,
-    /// As far as the disk was asked to reserve. Every record that is written from now on says so.
+    /// The disk was asked to reserve up to here. Every record that is written from now on contains this number.
     asked_until: u64,
 }
 
-/// What seeing an attempt costs.
+/// What a member must write when it sees an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reservation {
     Enough,
-    /// Half of it is used: write the next one in the background.
+    /// Half of the reservation is used: write the next one in the background.
     Store,
-    /// Nothing may be said before the next one is on the disk.
+    /// The next reservation must be on the disk before any message is sent.
     Persist,
 }
 
 impl Attempts {
-    /// `reserved_until`: what the disk says.
+    /// `reserved_until`: the number on the disk.
     pub fn start(reserved_until: u64, view: &View) -> Self {
         let first = Attempt::from(reserved_until, view);
         let until = first.0 + reserve(view);
@@ -86,12 +86,12 @@ impl Attempts {
         self.max_seen
     }
 
-    /// What a record of this member must say.
+    /// The reservation that a record of this member must contain.
     pub fn reserved(&self) -> u64 {
         self.asked_until
     }
 
-    /// Every attempt that is seen or used is below what the disk has reserved, so a restart never goes back.
+    /// Every attempt that is seen or used is below the number reserved on disk, so a restart never reuses one.
     #[must_use]
     pub fn see(&mut self, attempt: Attempt, view: &View) -> Reservation {
         self.max_seen = self.max_seen.max(attempt);
@@ -118,7 +118,7 @@ impl Attempts {
     }
 }
 
-/// Half a reservation is left when the next one is asked for.
+/// The next reservation is written when half of the present one is used.
 fn reserve(view: &View) -> u64 {
     RESERVE * members(view)
 }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(attempts.reserved(), 128);
         assert_eq!(attempts.see(Attempt(62), &view), Reservation::Enough);
         assert_eq!(attempts.see(Attempt(64), &view), Reservation::Store);
-        // While that is on its way every other record says it too.
+        // Every other record contains it too before this record is on the disk.
         assert_eq!(attempts.reserved(), 256);
         assert_eq!(attempts.see(Attempt(66), &view), Reservation::Enough);
         assert_eq!(attempts.see(Attempt(130), &view), Reservation::Persist);

@@ -1,8 +1,8 @@
-//! Who may claim to lead. An election finds a winner; an authority decides what that is worth.
+//! Who may claim to lead. An election finds a winner; an authority decides whether the winner leads.
 //!
 //! [`Classic`]: the winner leads. [`Quorum`]: the winner leads while a majority of the voters has promised it a lease.
-//! Another one, such as a lease in a store outside the cluster, is one more implementation of [`Authority`]: nothing else
-//! in this crate knows which of them runs.
+//! A further authority, such as a lease in a store outside the cluster, is one more implementation of [`Authority`]:
+//! nothing else in this crate knows which authority runs.
 
 mod belief;
 mod classic;
@@ -23,8 +23,8 @@ use crate::reign::{Holder, Reign, Vote};
 use crate::settings::Settings;
 use types::{Cause, Incarnation};
 
-/// A machine like any other: the member around it tells it what it hears ([`AuthorityCommand`]) and does what it says
-/// ([`AuthorityEvent`]), in order.
+/// A state machine. The member around it passes it commands ([`AuthorityCommand`]) and carries out its events
+/// ([`AuthorityEvent`]) in order.
 pub trait Authority:
     Protocol<Link = NodeId, Command = AuthorityCommand, Event = AuthorityEvent, Settings = Settings>
 {
@@ -44,17 +44,17 @@ pub trait Authority:
         self.belief().incarnation()
     }
 
-    /// The member that this one follows, or that it leads itself.
+    /// The leader that this member follows; this member itself if it leads.
     fn leader(&self) -> Option<Claim> {
         self.belief().leader()
     }
 
-    /// The member whose silence ends the belief in the leader: the leader itself, or the one that tells of it.
+    /// The member whose silence ends the belief in the leader: the leader itself, or the member that reports it.
     fn source(&self) -> Option<NodeId> {
         self.belief().source()
     }
 
-    /// What is reported while no member leads: the smallest epoch the next leader may have.
+    /// The epoch that is reported while no member leads: the smallest epoch that the next leader may have.
     fn epoch(&self) -> Epoch {
         self.belief().followed()
     }
@@ -68,19 +68,19 @@ pub trait Authority:
         true
     }
 
-    /// May it lead right after a start, as far as the authority knows the past?
+    /// May this member lead right after a start? False while the authority does not know what was granted before.
     fn knows_the_past(&self) -> bool {
         true
     }
 
-    /// Goes out with every heartbeat.
+    /// What every heartbeat of this member reports.
     fn news(&self, _: &Context<'_>) -> News {
         let leader = self.leader();
         let firsthand = leader.is_some_and(|claim| self.source() == Some(claim.uid.id));
         News { next_attempt_min: self.attempts().max_seen(), leader, firsthand }
     }
 
-    /// Can these numbers be true? A lying peer must not carry the cluster to the end of the numbers.
+    /// Are these numbers plausible? A faulty peer must not exhaust the numbers of the cluster.
     fn plausible(&self, news: &News) -> bool {
         let leader = news.leader.map_or(0, |claim| claim.epoch.0);
         self.attempts().plausible(news.next_attempt_min.0) && self.attempts().plausible(leader)
@@ -96,13 +96,13 @@ pub trait Authority:
         self.attempts().max_seen().next(ctx.view)
     }
 
-    /// Is the round with this attempt decided by the claim in hand?
+    /// Is the round with this attempt decided by the present claim?
     fn decides(&self, _: Attempt) -> bool {
         false
     }
 
-    /// Does this member send heartbeats? The leader does; so does a member that depends on another one's word of the
-    /// leader, and so do neighbours while they must watch each other.
+    /// Does this member send heartbeats? The leader does; so does a member that depends on another member's report of
+    /// the leader, and so do neighbours while they must watch each other.
     fn sends_heartbeats(&self, ctx: &Context<'_>) -> bool {
         let leads = self.leader().is_some_and(|claim| claim.uid == ctx.me);
         let second_hand = self.source() != self.leader().map(|claim| claim.uid.id);
@@ -110,12 +110,12 @@ pub trait Authority:
         leads || second_hand || ring_without_leader
     }
 
-    /// The quorum machine behind it, for checkers to look at.
+    /// The quorum machine, for checkers.
     fn reign(&self) -> Option<&Reign> {
         None
     }
 
-    /// The vote in a record, for checkers to look at.
+    /// The vote in a record, for checkers.
     fn vote(_: &Self::Durable) -> Option<Vote> {
         None
     }
@@ -133,11 +133,11 @@ pub enum Guarantee {
     Component,
     /// Leaders hold leases, and two leases never overlap.
     Lease,
-    /// Besides, a majority of the voters granted each lease, and can grant no other while it runs.
+    /// As `Lease`; besides, a majority of the voters granted each lease, and can grant no other while it runs.
     Majority,
 }
 
-/// What a member tells its authority.
+/// What a member passes to its authority.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AuthorityCommand {
     /// Once, at the start: what kind of election runs in this member.
@@ -147,15 +147,15 @@ pub enum AuthorityCommand {
     /// The election chose this member. `attempt`: of the round, if the algorithm is run in rounds; `term`: the
     /// algorithm's own number of its decision, if it has one.
     Won { attempt: Option<Attempt>, term: Option<Epoch> },
-    /// The election chose another member; not known which where the algorithm is anonymous.
+    /// The election chose another member. `winner` is unknown where the algorithm is anonymous.
     OtherWon { winner: Option<Uid>, reach: Reach, attempt: Option<Attempt>, term: Option<Epoch> },
-    /// The algorithm no longer stands by its decision.
+    /// The algorithm has withdrawn its decision.
     Halted,
-    /// A heartbeat told this. `reach`: of the leader it names.
+    /// A heartbeat arrived with this news. `reach`: of the leader that it names.
     Heard { from: NodeId, news: News, reach: Reach },
-    /// The leader, or the member that told of it, is gone.
+    /// The leader, or the member that reported it, is down.
     LeaderGone,
-    /// The leader told that it does not stand any more.
+    /// The leader announced that it no longer stands.
     LeaderResigns,
     /// The leader is no participant of the round that begins.
     LeaderLeftOut,
@@ -163,9 +163,9 @@ pub enum AuthorityCommand {
     TakeOver,
     /// The operator wants an election although a member leads. `better`: a connected member that would win it.
     Reelect { better: Option<NodeId> },
-    /// Give leadership up; to this member, if one is named.
+    /// Give up leadership; to this member, if one is named.
     StepDown { successor: Option<NodeId> },
-    /// Hand leadership over to this member, and stand again if that fails.
+    /// Hand leadership over to this member. This member stands again if that fails.
     Transfer(NodeId),
     /// The far side closed the connection of this incarnation of this member.
     Closed(Holder),
@@ -176,25 +176,25 @@ pub enum AuthorityCommand {
 /// What kind of election runs in a member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ElectionKind {
-    /// One machine for the whole life of the process, with attempts of its own.
+    /// One machine for the whole run of the process, with attempts of its own.
     pub continuous: bool,
     /// Its decisions have numbers of their own, which no two winners share.
     pub has_terms: bool,
 }
 
-/// What this member knows of its connection to another one.
+/// What this member knows of its connection to another member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Reach {
     Connected,
-    /// Not connected; and perhaps not supposed to be.
+    /// Not connected; perhaps no connection is wanted.
     Unknown,
-    /// Down, as far as was seen; but this member does not dial it and would not notice its return.
+    /// Was down when last tried; this member does not dial it and would not notice its return.
     DownOnce,
     /// Down, and this member would notice its return.
     Down,
 }
 
-/// What an authority tells the member around it.
+/// What an authority asks of the member around it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AuthorityEvent {
     /// From now on this member follows this leader (or leads), or no leader.
@@ -202,7 +202,7 @@ pub enum AuthorityEvent {
         leader: Option<Claim>,
         cause: Cause,
     },
-    /// It may claim to lead until this timer is due.
+    /// This member may claim to lead until this timer is due.
     Lease {
         until: LeaseTimer,
         no_child: bool,
@@ -219,15 +219,15 @@ pub enum AuthorityEvent {
     },
     /// The rounds up to this attempt have a result.
     Decided(Attempt),
-    /// A round below this attempt cannot end with a leader that all follow: if one is under way, open the next.
+    /// A round below this attempt cannot end with a leader that all members follow: if one is under way, open the next.
     Outdated(Attempt),
-    /// What was once seen of this member is out of date.
+    /// What was once observed of this member is out of date.
     Forget(NodeId),
     /// The election machine begins anew: its last decision was withdrawn.
     ResetElection,
     /// Open an election.
     OpenElection,
-    /// A heartbeat to all, to one, or on a ring to all neighbours but one.
+    /// Send a heartbeat: to all members, to one member, or on a ring to all neighbours but one.
     TellAll,
     Tell(NodeId),
     PassOn {

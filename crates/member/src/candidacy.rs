@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::positions::{FullPos, NodeSet};
 
-/// How long a member that stepped down leaves the field to others.
+/// How long a member that stepped down does not stand for election.
 pub const ABSTAIN: Duration = Duration::from_secs(10);
 /// How long a winner that never came to lead is left out.
 pub const FORGIVE: Duration = Duration::from_secs(5);
@@ -12,9 +12,9 @@ pub const FORGIVE: Duration = Duration::from_secs(5);
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Candidacy {
     startup: Startup,
-    /// Stepped down and leaves the field to others for a while.
+    /// Stepped down; does not stand for election for a while.
     abstains: bool,
-    /// What the others were last told of whether this member stands.
+    /// The last value of `stands` that was sent to the other members.
     told_stands: bool,
     /// Winners that never came to lead: left out for a while.
     passed_over: NodeSet,
@@ -83,7 +83,7 @@ impl Candidacy {
         self.told_stands
     }
 
-    /// False if the others know already.
+    /// False if the other members were sent this value already.
     pub(crate) fn tell_stands(&mut self, stands: bool) -> bool {
         std::mem::replace(&mut self.told_stands, stands) != stands
     }

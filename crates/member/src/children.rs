@@ -1,9 +1,9 @@
-//! Child processes that depend on this member's leadership (`ctl lead`). Before leadership is given away they are told
-//! to stop, and it waits until they have: the next leader's work does not overlap theirs.
+//! Child processes that depend on this member's leadership (`ctl lead`). Before a member gives leadership away it tells
+//! its children to stop and waits for them: the work of the next leader's children does not overlap theirs.
 
 use std::time::Duration;
 
-/// A child that has not stopped by then is hung, and the deadline of its guard must do. Never less than a lease.
+/// A child that runs longer than this is hung; the deadline of its guard must end it. Never less than a lease.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -23,7 +23,7 @@ impl Children {
         self.stopping
     }
 
-    /// False if they were told already.
+    /// False if they were told to stop before.
     pub(crate) fn stop(&mut self) -> bool {
         !std::mem::replace(&mut self.stopping, true)
     }

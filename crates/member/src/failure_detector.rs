@@ -1,7 +1,7 @@
 //! The failure detector: which members are connected, which are silent, which stand for election.
 //!
-//! A closed connection is believed at once; silence is believed after `suspect_after`. A suspicion that turns out wrong
-//! (the same incarnation of the peer is heard again) makes the detector more patient with that peer.
+//! A closed connection counts as a dead peer at once; silence counts as a dead peer after `suspect_after`. A wrong
+//! suspicion (the same incarnation of the peer is heard again) makes the detector more patient with that peer.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(crate) struct FailureDetector {
 struct Peer {
     contact: Contact,
     stands: bool,
-    /// Has it told which leader it follows since the connection is up?
+    /// Has it reported which leader it follows since the connection is up?
     heard: bool,
     suspected: bool,
     raises: u8,
@@ -75,7 +75,8 @@ impl FailureDetector {
         self.peers[at.0].contact == Contact::Unknown
     }
 
-    /// A ring member does not dial distant peers: what it once found out about them is worth less than what others say.
+    /// A ring member does not dial distant peers: its own last observation of them counts for less than another
+    /// member's report.
     pub(crate) fn reach(&self, at: FullPos, view: &View) -> Reach {
         match self.peers[at.0].contact {
             Contact::Up => Reach::Connected,
@@ -92,14 +93,14 @@ impl FailureDetector {
         peer.heard = false;
     }
 
-    /// What was seen of it is out of date.
+    /// What was observed of it is out of date.
     pub(crate) fn forget(&mut self, at: FullPos) {
         self.peers[at.0].contact = Contact::Unknown;
     }
 
     pub(crate) fn down(&mut self, at: FullPos) {
         self.peers[at.0].contact = Contact::Down;
-        // What it said of itself is out of date.
+        // Its last report whether it stands is out of date.
         self.peers[at.0].stands = true;
     }
 
@@ -108,7 +109,8 @@ impl FailureDetector {
         self.peers[at.0].suspected = true;
     }
 
-    /// A heartbeat tells the incarnation of its sender. The same one after a suspicion: the suspicion was wrong.
+    /// A heartbeat carries the incarnation of its sender. The same incarnation after a suspicion: the suspicion was
+    /// wrong.
     pub(crate) fn heard(&mut self, at: FullPos, incarnation: u64, stands: bool) {
         let peer = &mut self.peers[at.0];
         if peer.incarnation != incarnation {
@@ -132,12 +134,12 @@ impl FailureDetector {
         (0..self.peers.len()).map(FullPos).filter(|&at| at != self.me && self.is_up(at))
     }
 
-    /// Have all these told which leader they follow?
+    /// Have all these members reported which leader they follow?
     pub(crate) fn all_heard(&self, mut of: impl Iterator<Item = FullPos>) -> bool {
         of.all(|at| self.is_up(at) && self.peers[at.0].heard)
     }
 
-    /// The nearest connected members on both sides of a ring, the same one twice in a ring of two.
+    /// The nearest connected members on both sides of a ring; in a ring of two the same member twice.
     fn neighbours(&self) -> (Option<FullPos>, Option<FullPos>) {
         let (n, FullPos(me)) = (self.peers.len(), self.me);
         let right = (1..n).map(|hops| FullPos((me + hops) % n)).find(|&at| self.is_up(at));
@@ -146,7 +148,7 @@ impl FailureDetector {
     }
 
     /// The members to keep a connection to, or to keep dialling. In a mesh all; on a ring the next two that are not
-    /// known dead (the second is the warm link for when the first dies) and the dead ones before them.
+    /// known dead (the second is the warm link for the death of the first) and the dead members before them.
     pub(crate) fn links(&self, view: &View) -> NodeSet {
         let (n, FullPos(me)) = (self.peers.len(), self.me);
         if self.links_all {
@@ -182,8 +184,9 @@ impl FailureDetector {
         self.watched = peers;
     }
 
-    /// The members whose silence matters now: where all are linked the leader, for the leader all others; elsewhere the
-    /// neighbours, and those that a ring is still trying to reach. `source`: the leader, or the member that tells of it.
+    /// The members whose silence matters now. Where all members are linked: the leader, and for the leader all other
+    /// members. Elsewhere: the neighbours, and the members that a ring still tries to reach. `source`: the leader, or
+    /// the member that reports it.
     pub(crate) fn to_watch(
         &self,
         ctx: &Context<'_>,
@@ -197,7 +200,7 @@ impl FailureDetector {
         match source {
             Some(at) if at == self.me => self.connected().collect(),
             Some(at) => Some(at).into_iter().filter(|&at| self.is_up(at)).collect(),
-            // An election under way goes from neighbour to neighbour.
+            // An election under way passes from neighbour to neighbour.
             None => self.neighbours_to_watch(ctx, grace, stuck),
         }
     }

@@ -4,12 +4,13 @@
 //! it exactly as they drive the bare algorithm inside it. It never looks inside a message of the algorithm.
 //!
 //! - `failure_detector`: which members are up, and which to keep a connection to.
-//! - `rounds`: the election in hand, repeated until one meets no failure.
-//! - `authority`: who may claim to lead; `classic` and `quorum` are two kinds, `reign` is the machine behind the second.
+//! - `rounds`: the present election, repeated until one meets no failure.
+//! - `authority`: which member may claim to lead; `classic` and `quorum` are two kinds, `reign` is the machine of
+//!   `quorum`.
 //! - `attempts`: how elections and classic epochs are numbered.
 //! - `candidacy`: whether this member takes part; `children`: processes that depend on its leadership.
-//! - `member`: passes on what each of these says to the others.
-//! - `synchroniser`: runs synchronous algorithms; `live`: the catalog with them behind it.
+//! - `member`: passes the output of each part to the other parts.
+//! - `synchroniser`: runs synchronous algorithms; `live`: the catalog including them.
 
 mod attempts;
 mod authority;

@@ -1,5 +1,5 @@
-//! The catalog as a member sees it: every row is an [`Election`], the synchronous ones behind a synchroniser; and the one
-//! place where a kind of safety becomes an [`Authority`].
+//! The catalog as a member sees it: every row is an [`Election`], synchronous rows inside a synchroniser. This is the
+//! one place where a kind of safety becomes an [`Authority`].
 
 use algorithms::catalog::{self, Row, Visitor};
 use algorithms::{Election, Rounds};

@@ -1,6 +1,6 @@
-//! The member: a textbook machine, a failure detector and an authority that says who leads, as one state machine.
+//! The member: a textbook machine, a failure detector and an authority that decides who leads, as one state machine.
 //!
-//! Each part owns its state; this file and those below `member/` pass on what one part says to the others.
+//! Each part owns its state; this file and those below `member/` pass the output of each part to the other parts.
 
 mod elections;
 mod heartbeats;
@@ -28,7 +28,7 @@ pub struct Member<E: Election, A: Authority> {
     detector: FailureDetector,
     round: RoundState<E>,
     authority: A,
-    /// What the authority wants done; empty between two steps.
+    /// Effects of the authority that are not carried out yet; empty between two steps.
     decrees: Effects<A>,
     candidacy: Candidacy,
     children: Children,
@@ -45,7 +45,7 @@ impl<E: Election, A: Authority> Protocol for Member<E, A> {
     type Durable = Record<A::Durable, E::Durable>;
     type Settings = Settings;
 
-    /// The first effect is the record of this incarnation: nobody hears of it before it is on the disk.
+    /// The first effect is the record of this incarnation: no message is sent before it is on the disk.
     fn start(ctx: &Context<'_>, stored: Option<Self::Durable>, out: &mut impl Outbox<Self>) -> Self {
         let at = FullPos::of(ctx.view, ctx.me.id).expect("a member is in its own list");
         let (of_authority, of_algorithm) = stored.map_or((None, None), |r| (Some(r.authority), r.algorithm));
@@ -119,12 +119,12 @@ impl<E: Election, A: Authority> Member<E, A> {
         &self.authority
     }
 
-    /// The round in hand; `None` before the first, and for an algorithm that numbers its own attempts.
+    /// The present round; `None` before the first, and for an algorithm that numbers its own attempts.
     pub fn round(&self) -> Option<Round> {
         self.round.round()
     }
 
-    /// The members that take part in the round in hand.
+    /// The members that take part in the present round.
     pub fn round_participants(&self) -> NodeSet {
         self.round.participants()
     }
@@ -136,14 +136,14 @@ impl<E: Election, A: Authority> Member<E, A> {
     /// The members to keep a connection to; changes as members die and return.
     pub fn links(&self, view: &View) -> NodeSet {
         let mut links = self.detector.links(view);
-        // A round may lead past them, to a member that there is no other reason to dial.
+        // A round may need a member that there is no other reason to dial.
         if let Some(at) = self.round.stuck() {
             links.insert(at);
         }
         links
     }
 
-    /// The best of the other members that stand: what it would step down in favour of.
+    /// The best of the other members that stand: the successor if this member steps down.
     pub fn best_successor(&self, ctx: &Context<'_>) -> Option<Uid> {
         let standing = self.detector.connected().filter(|&at| self.detector.stands(at));
         let uids = standing.map(|at| at.uid(ctx.view));
@@ -154,8 +154,8 @@ impl<E: Election, A: Authority> Member<E, A> {
         self.authority.leader().is_some_and(|claim| claim.uid == ctx.me)
     }
 
-    /// May this member be elected? Where the election decides, the others take a leader that does not stand for one that
-    /// leads no more: a leader that is to step down stands while it leads, and its children still act.
+    /// May this member be elected? Where the election decides, other members treat a leader that does not stand as one
+    /// that leads no more. So a leader that is to step down stands while it leads and its children still run.
     fn stands(&self, ctx: &Context<'_>) -> bool {
         let abstains = self.candidacy.abstains() && (A::ELECTION_PROPOSES || !self.leads(ctx));
         self.authority.electable(ctx) && !abstains && ctx.settings.may_lead(ctx.me.id)
@@ -275,7 +275,8 @@ impl<E: Election, A: Authority> Member<E, A> {
     /// A connection closed, a peer fell silent, or it could not be dialled.
     fn lost(&mut self, ctx: &Context<'_>, at: FullPos, out: &mut impl Outbox<Self>) {
         self.tell_algorithm(ctx, at, false, out);
-        // A member that hears of the leader through another has long lost the leader itself: every failed dial says so.
+        // A member that follows the leader by another member's report lost the leader's connection earlier: every
+        // failed dial to the leader comes here again.
         let led = self.authority.source() == Some(at.id(ctx.view));
         if led {
             self.consult(ctx, AuthorityCommand::LeaderGone, out);
@@ -287,7 +288,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// What must be on the disk.
+    /// The record that must be on the disk.
     fn record(&self) -> Record<A::Durable, E::Durable> {
         Record { authority: self.authority.record(), algorithm: self.round.record() }
     }

@@ -1,4 +1,4 @@
-//! The vocabulary of a member: what travels, what is stored, what is announced.
+//! The vocabulary of a member: messages, records, announcements.
 
 use algorithms::{Ctx, Epoch, Kind, Message, NodeId, Uid};
 use serde::{Deserialize, Serialize};
@@ -21,20 +21,20 @@ pub struct Round {
     pub incarnation: u64,
 }
 
-/// "This uid leads in this epoch." Where two meet, the later epoch is believed; no two members claim the same.
+/// "This uid leads in this epoch." Of two claims the later epoch is followed; no two members claim the same epoch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Claim {
     pub epoch: Epoch,
     pub uid: Uid,
 }
 
-/// What a member tells of elections and of the leader.
+/// What a member reports of elections and of the leader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct News {
     /// The next election must not have a smaller number.
     pub next_attempt_min: Attempt,
     pub leader: Option<Claim>,
-    /// Has the sender heard that from the leader itself? An authority may refuse to pass hearsay on.
+    /// Has the sender heard that from the leader itself? An authority may refuse to pass on a report of a report.
     pub firsthand: bool,
 }
 
@@ -44,9 +44,9 @@ pub struct Beat {
     pub news: News,
     /// May the sender be elected? False after it stepped down, and for a voter that has not settled yet.
     pub stands: bool,
-    /// Wants a heartbeat back.
+    /// The sender wants a heartbeat in return.
     pub ask: bool,
-    /// The counter of the sender's incarnation: tells a wrong suspicion from a restart.
+    /// The counter of the sender's incarnation: distinguishes a wrong suspicion from a restart.
     pub incarnation: u64,
 }
 
@@ -77,7 +77,7 @@ pub enum Envelope<L, M, A> {
 }
 
 impl<L, M, A> Envelope<L, M, A> {
-    /// The algorithm's message in it: what theory counts.
+    /// The algorithm's message inside this message, as theory counts it.
     pub fn algorithm_message(&self) -> Option<&M> {
         match self {
             Envelope::Round { message, .. } | Envelope::Plain { message, .. } => Some(message),
@@ -101,7 +101,7 @@ impl<L: algorithms::Link, M: Message, A: Message> Message for Envelope<L, M, A> 
 }
 
 /// `T` names the algorithm's timers, `A` the authority's. Of timers that are due at one moment the authority's fire
-/// first: a lease that has ended has ended.
+/// first: no algorithm acts on a lease that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer<T, A> {
     Authority(A),
@@ -111,7 +111,7 @@ pub enum Timer<T, A> {
     Silence(NodeId),
     /// The round in progress takes too long.
     Watchdog,
-    /// The first election waits for all members until now.
+    /// The first election has waited long enough for all members.
     Grace,
     /// A better member has waited long enough to take over.
     Preempt,
@@ -119,14 +119,14 @@ pub enum Timer<T, A> {
     Abstain,
     /// A leader that steps down has waited long enough for its successor.
     Handover,
-    /// Children that were told to stop have had time enough.
+    /// Children that were told to stop have had enough time.
     ChildrenStop,
     /// Winners that never came to lead may stand again.
     Forgive,
     Algorithm(T),
 }
 
-/// A leader's two lease timers: one runs for the lease in hand while the other measures the lease applied for.
+/// A leader's two lease timers: one runs for the present lease while the other measures the lease applied for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum LeaseTimer {
     A,
@@ -147,13 +147,14 @@ impl LeaseTimer {
 pub enum Command {
     /// The operator wants an election now.
     Elect,
-    /// Resign; not to stand until another member leads, then for a while. Children stop first.
+    /// Resign. This member does not stand until another member leads, and for a while after that. Children stop first.
     StepDown,
-    /// Hand over to this member. Children stop when it is ready.
+    /// Hand over to this member. Children stop when the successor is ready.
     Transfer(NodeId),
     /// The far side closed the connection of this incarnation of this member.
     Closed(NodeId, Incarnation),
-    /// Does a child process depend on this member's leadership? Told when the first one attaches and the last one left.
+    /// Does a child process depend on this member's leadership? Sent when the first child attaches and when the last
+    /// one leaves.
     Attached(bool),
 }
 
@@ -185,7 +186,7 @@ pub enum Event {
     },
     /// Drop the connection to this peer and dial it anew.
     Suspects(NodeId),
-    /// Leadership is to be given away: the children must stop first, and their end be told ([`Command::Attached`]).
+    /// Leadership is to be given away: the children must stop first, and their end be reported ([`Command::Attached`]).
     StopChildren,
     /// The children did not stop in time: leadership is given away all the same.
     ChildrenGivenUp,

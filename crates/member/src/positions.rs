@@ -1,5 +1,5 @@
 //! Positions of members. There are two lists, and their positions are two types: the list of all members of the cluster
-//! and the list of those that take part in one round.
+//! and the list of the participants of one round.
 
 use algorithms::{NodeId, Uid, View};
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
-//! The election in hand: a textbook machine and the round it runs in.
+//! The present election: a textbook machine and the round it runs in.
 //!
 //! Papers assume that nothing fails during an election. A round is one such election, numbered (attempt, initiator,
 //! incarnation) and carrying the participants its initiator chose. Older rounds are dropped; a newer one starts a fresh
-//! machine at every member it reaches. So the algorithm never meets a failure inside its election: the round with the
-//! failure is replaced by the next one. An algorithm that numbers its own attempts runs in no round and is never reset.
+//! machine at every member it reaches. So the algorithm never meets a failure inside its election: the next round
+//! replaces a round with a failure. An algorithm that numbers its own attempts runs without rounds and is never reset.
 
 use std::collections::BTreeSet;
 
@@ -17,22 +17,22 @@ use crate::positions::{FullPos, NodeSet, RoundPos};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct RoundState<E: Election> {
     kind: ElectionKind,
-    /// `None` before the first round, and for an algorithm that runs in none.
+    /// `None` before the first round, and for an algorithm that runs without rounds.
     round: Option<Round>,
     participants: NodeSet,
     /// The participants as the machine sees them, and the position of each in the list of all members.
     view: View,
     full: Vec<FullPos>,
     machine: E,
-    /// The last record that the algorithm wanted kept.
+    /// The last record of the algorithm.
     record: Option<E::Durable>,
     /// The machine's timers that are set.
     timers: BTreeSet<E::Timer>,
-    /// What the machine wants done; empty between two steps.
+    /// Effects of the machine that are not carried out yet; empty between two steps.
     effects: Effects<E>,
     /// Has the round a result, or was it given up?
     decided: bool,
-    /// The participant that this round cannot get past, because there is no connection to it.
+    /// The participant at which this round is stuck, because there is no connection to it.
     stuck: Option<FullPos>,
     /// The round's winner, until a leader is known.
     winner: Option<FullPos>,
@@ -99,7 +99,7 @@ impl<E: Election> RoundState<E> {
         self.stuck = None;
     }
 
-    /// Nothing more is expected of it.
+    /// No result of this round is expected any more.
     pub(crate) fn give_up(&mut self) {
         self.decided = true;
     }
@@ -124,7 +124,7 @@ impl<E: Election> RoundState<E> {
         self.winner.take()
     }
 
-    /// A fresh machine for this round; effects of its start are left to be carried out.
+    /// A fresh machine for this round; the caller carries out the effects of its start.
     pub(crate) fn enter(&mut self, ctx: &Context<'_>, round: Round, participants: NodeSet, decided: bool) {
         self.round = Some(round);
         self.participants = participants;
@@ -155,12 +155,12 @@ impl<E: Election> RoundState<E> {
         self.timers.remove(&timer)
     }
 
-    /// Feeds the machine; its effects are left to be carried out. `hops`: of the message in hand.
+    /// Feeds the machine; the caller carries out its effects. `hops`: of the present message.
     pub(crate) fn step(&mut self, ctx: &Context<'_>, input: Input<E>, hops: u16) {
         if RoundPos::of(&self.view, ctx.me.id).is_some() {
             self.effects.received(hops);
             self.machine.step(&inner(ctx, &self.view), input, &mut self.effects);
-            // States that differ in the hops of the last message alone are one to the model checker.
+            // States that differ only in the hops of the last message are one state to the model checker.
             self.effects.received(0);
         }
     }
@@ -169,7 +169,7 @@ impl<E: Election> RoundState<E> {
         self.effects.pop()
     }
 
-    /// The member at the far end of this link, and how it calls the link.
+    /// The member at the far end of this link, and its name of the link.
     pub(crate) fn far_end(&self, ctx: &Context<'_>, link: E::Link) -> Option<(FullPos, E::Link)> {
         let RoundPos(me) = RoundPos::of(&self.view, ctx.me.id)?;
         let (there, theirs) = link.far_end(me, &self.view)?;

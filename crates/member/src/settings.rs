@@ -50,14 +50,14 @@ impl Default for Settings {
     }
 }
 
-/// What a voter does when the leader's end of their connection is closed.
+/// What a voter does when the leader closes its end of their connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnClose {
     /// Nothing: the promise runs until its end.
     #[default]
     WaitLease,
-    /// The leader's process is gone, so the promise is void, unless a child of that process may still act.
+    /// The leader's process has ended, so the promise is void, unless a child of that process may still run.
     Immediate,
 }
 
@@ -72,7 +72,7 @@ impl OnClose {
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timing {
-    /// How often a monitored member is heard.
+    /// How often a monitored member sends a heartbeat.
     pub heartbeat: Duration,
     /// Silence that makes a member suspected.
     pub suspect_after: Duration,
@@ -80,13 +80,13 @@ pub struct Timing {
     pub start_grace: Duration,
     /// How long a voter's promise runs.
     pub lease: Duration,
-    /// By how much each clock's rate may be wrong, as a fraction.
+    /// The largest error of each clock's rate, as a fraction.
     pub max_drift: f64,
 }
 
 impl Timing {
-    /// How long a leader may count on a promise of `lease`, by its own clock: both clocks may err, in opposite
-    /// directions, and what shows the leadership to others needs a moment.
+    /// How long a leader may rely on a promise of `lease`, by its own clock: both clocks may err in opposite
+    /// directions, and publishing the leadership needs a moment.
     pub fn reign(&self) -> Duration {
         let drift = self.max_drift;
         self.lease.mul_f64((1.0 - drift) / (1.0 + drift)).saturating_sub(self.lease / 100)

@@ -1,10 +1,11 @@
-//! Runs a synchronous algorithm over asynchronous links: every round every node sends exactly one frame to the right,
-//! empty if the algorithm is silent. FIFO links make the frame of round r the proof that nothing more of it comes.
+//! Runs a synchronous algorithm over asynchronous links: in every round every node sends exactly one frame to the
+//! right, empty if the algorithm is silent. On FIFO links the frame of round r proves that nothing more of round r
+//! comes.
 //!
-//! Being dragged in by a neighbour's frame is not waking up: only a node that was told to campaign is awake. The winner
-//! names the round after which everybody stops: n rounds later its frame has been all around.
+//! A neighbour's frame makes a node take part but does not wake it: only a node that was told to campaign is awake. The
+//! winner names the round after which every node stops: n rounds later its frame has passed every node.
 //!
-//! Frames are not messages of the algorithm: counts of the theory speak of their payloads only.
+//! Frames are not messages of the algorithm: theory counts their payloads only.
 
 use std::collections::VecDeque;
 
@@ -63,7 +64,7 @@ impl<R: Rounds> Protocol for Synchronised<R> {
                 if self.next.is_none() {
                     self.play(ctx, 0, false, &[], out);
                 }
-                // Nobody can be further ahead than the ring is long.
+                // No node can be further ahead than the length of the ring.
                 if self.inbox.len() <= ctx.view.len() {
                     self.inbox.push_back(message);
                 }

@@ -1,9 +1,9 @@
 //! Election machines of the catalog on reliable FIFO links, in every interleaving.
 //!
-//! Any member may start by its own will, at any moment or never: so one search covers all sets of initiators and all
-//! late starts. Whenever nothing is left to happen without another start, the election must be over.
+//! Any member may start an election, at any moment or never: so one search covers all sets of initiators and all late
+//! starts. When no further event is possible without another start, the election must be over.
 //!
-//! A crashed node may come back with the record that was on its disk, as often as the model says.
+//! A crashed node may restart with the record on its disk, as often as the model allows.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::marker::PhantomData;
@@ -23,10 +23,10 @@ use crate::time::dice;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timers {
-    /// So many times a timer fires although messages are under way or another is due before it: no bound on delays
-    /// holds.
+    /// A timer may fire this many times although messages are under way or another timer is due before it: there is no
+    /// bound on delays.
     Anytime(u8),
-    /// Only when no message is under way, the shortest first: delays are small against all timeouts.
+    /// Only when no message is under way, the shortest first: delays are small compared with all timeouts.
     WhenQuiet,
 }
 
@@ -37,13 +37,13 @@ pub struct Bare<E> {
     settings: Settings,
     elects: Elects,
     pub timers: Timers,
-    /// How many nodes may start by their own will: all, unless that is too much to look at.
+    /// How many nodes may start an election: all, unless that gives too many states.
     pub max_starts: usize,
     /// How many nodes may crash, between any two effects.
     pub crashes: u8,
-    /// How many crashed nodes come back, with the record on their disk.
+    /// How many crashed nodes restart, with the record on their disk.
     pub restarts: u8,
-    /// Where chance decides an election may take for ever: it is followed up to this many messages.
+    /// Where chance decides, an election may take for ever: it is followed up to this many messages.
     pub max_sent: u16,
     machine: PhantomData<fn() -> E>,
 }
@@ -73,7 +73,7 @@ struct Node<E: Election> {
     disk: Option<E::Durable>,
     /// Background writes not yet on the disk.
     writes: VecDeque<E::Durable>,
-    /// Has not started by its own will.
+    /// Has not started an election itself.
     asleep: bool,
     outcome: Option<Outcome>,
     ever_won: bool,
@@ -131,7 +131,7 @@ impl<E: Election> Bare<E> {
         if self.elects == Elects::Anyone { self.views[0].len() } else { 1 }
     }
 
-    /// Crashes are detected by timers in a mesh; a ring waits for ever, safely.
+    /// In a mesh timers detect crashes; a ring waits for ever, safely.
     fn detects_crashes(&self) -> bool {
         self.views[0].topology() == Topology::Mesh
     }
@@ -205,7 +205,7 @@ impl<E: Election> Bare<E> {
         }
     }
 
-    /// How many effects this step has.
+    /// The number of effects of this step.
     fn effects(&self, state: &State<E>, node: usize, cause: Cause<E::Link, E::Timer>, face: usize) -> usize {
         let mut next = state.clone();
         self.run(&mut next, node, cause, face);
@@ -299,7 +299,7 @@ impl<E: Election> Model for Bare<E> {
     }
 }
 
-/// All cyclic orders: the first member stays where it is.
+/// All cyclic orders: the first member keeps its place.
 pub(crate) fn rings(n: usize) -> Vec<View> {
     let mut orders = vec![vec![1]];
     for next in 2..=n as u32 {

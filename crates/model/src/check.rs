@@ -1,4 +1,4 @@
-//! Runs a model and says what was seen: all of it, or how much and the rest as random walks.
+//! Runs a model and reports how much was searched: all of it, or a part and the rest as random walks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -7,7 +7,7 @@ use std::hash::Hash;
 
 use stateright::{Checker, Expectation, HasDiscoveries, Model, UniformChooser};
 
-/// How much to look at: generated states of the search, and of the random walks when the search did not end.
+/// Limits: generated states of the search, and of the random walks when the search did not end.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub search: usize,
@@ -24,7 +24,7 @@ impl Limits {
     }
 }
 
-/// What a run of the checker found.
+/// The result of a run of the checker.
 #[derive(Debug)]
 pub struct Report {
     pub label: String,
@@ -42,7 +42,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Panics with the trace of what does not hold.
+    /// Panics with the trace of a property that does not hold.
     pub fn holds(&self) -> &Self {
         if let Some((name, trace)) = self.broken.first_key_value() {
             panic!("{}: broken: {name}\n{trace}", self.label);
@@ -51,7 +51,7 @@ impl Report {
         self
     }
 
-    /// Panics unless the property is broken: a planted bug must be caught. Gives the trace.
+    /// Panics unless the property is broken: a planted bug must be caught. Returns the trace.
     pub fn breaks(&self, property: &str) -> &str {
         self.broken.get(property).unwrap_or_else(|| panic!("{}: not caught: {property}", self.label))
     }
@@ -63,7 +63,7 @@ impl Report {
     }
 }
 
-/// Searches breadth first, and if that does not end within the limits walks at random, from fixed seeds.
+/// Searches breadth first; if that does not end within the limits, walks at random, from fixed seeds.
 pub fn examine<M>(label: impl Into<String>, model: &M, limits: Limits) -> Report
 where
     M: Model + Clone + Send + Sync + 'static,
@@ -111,7 +111,7 @@ where
     report
 }
 
-/// Names what was discovered, and keeps the traces of what is broken.
+/// Names the discovered properties, and keeps the traces of the broken ones.
 fn note<M: Model>(model: &M, checker: &impl Checker<M>, report: &mut Report) -> BTreeSet<&'static str>
 where
     M::State: Clone + Debug + Hash + PartialEq,

@@ -1,4 +1,4 @@
-//! How far the effects of a step get before something else happens to the node.
+//! How many effects of a step are carried out before a crash or a slow write of the node.
 
 use algorithms::drive::{Driver, Effect};
 use algorithms::{Protocol, Span};
@@ -7,14 +7,14 @@ use algorithms::{Protocol, Span};
 pub enum Extent {
     /// All effects happen, and every write completes at once.
     Whole,
-    /// The node crashes after so many effects.
+    /// The node crashes after this many effects.
     Crash(usize),
     /// The effect with this number is a write that stays in flight: all effects behind it wait.
     SlowWrite(usize),
 }
 
 impl Extent {
-    /// After how many effects it ends, if not with the last.
+    /// After how many effects it ends, if before the last one.
     pub(crate) fn limit(self) -> Option<usize> {
         match self {
             Extent::Whole => None,
@@ -23,7 +23,7 @@ impl Extent {
     }
 }
 
-/// The effects that a driver would hand out if every write completed at once.
+/// The effects that a driver would return if every write completed at once.
 pub(crate) fn rehearse<P: Protocol, W: Copy>(
     driver: &mut Driver<P, W>,
     when: impl Fn(P::Timer, Span) -> W + Copy,

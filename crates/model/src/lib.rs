@@ -4,14 +4,14 @@
 //! - [`synchronous`]: an algorithm of synchronous rounds, woken in every possible round.
 //! - [`members`]: whole members with connections, crashes between effects, restarts and false suspicions.
 //! - [`reign`]: the quorum's reign alone, with the clock, late and repeated messages, crashes and lost disks.
-//! - [`extent`]: how far the effects of a step get before a crash or a slow write.
-//! - [`check`]: runs a model, says how much of it was seen, and names what broke.
+//! - [`extent`]: how many effects of a step are carried out before a crash or a slow write.
+//! - [`check`]: runs a model, reports how much of it was searched, and names the broken properties.
 //!
-//! Nodes are `algorithms::drive::Driver`s: effect order, the barrier of a write and timers are the ones that run live.
+//! Nodes are `algorithms::drive::Driver`s: effect order, the barrier of a write and timers are those of the daemon.
 //!
-//! Messages are never duplicated, except in a reign: a TCP connection does not, and what a broken connection had in
-//! flight is lost, not resent. Every `always` property stands beside a `sometimes`, so that a model that does nothing
-//! passes nothing.
+//! Messages are never duplicated, except in a reign: a TCP connection does not duplicate, and messages in flight on a
+//! broken connection are lost, not resent. Every `always` property has a `sometimes` beside it, so that a model in
+//! which nothing happens fails.
 
 pub mod bare;
 pub mod check;

@@ -1,10 +1,10 @@
 //! Whole members: a failure detector, rounds and an authority around an election, with connections that break.
 //!
-//! A connection is FIFO and never duplicates; when it breaks, what its closing side had not read is lost and the far
+//! A connection is FIFO and never duplicates; when it breaks, the closing side loses what it had not read, and the far
 //! side reads what was sent before it learns of the end. Time is abstracted: a timer fires when nothing is under way
-//! and no other is sure to be due before it. A heartbeat fires in the same quiet, and only where it changes anything;
-//! leases and promises run only while some member does not follow a leader it has promised a lease to: so the model
-//! comes to rest. What does not follow from that costs a [`Budget`].
+//! and no other timer is certain to be due before it. A heartbeat fires under the same condition, and only where it
+//! changes anything; leases and promises run only while some member does not follow a leader it has promised a lease
+//! to: so the model comes to rest. Every other event costs a [`Budget`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::{self, Debug};
@@ -29,18 +29,18 @@ mod steps;
 mod subject;
 pub mod walk;
 
-/// How often what may happen at all.
+/// How often each kind of event may happen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Budget {
-    /// Between any two effects.
+    /// Crashes between any two effects.
     pub crashes: u8,
-    /// With the record that was on the disk.
+    /// Restarts with the record that was on the disk.
     pub restarts: u8,
-    /// Of a peer that lives and is connected.
+    /// Suspicions of a peer that lives and is connected.
     pub suspicions: u8,
     /// Timers that fire although it is not their turn.
     pub early: u8,
-    /// The operator's wish for an election.
+    /// Requests of the operator for an election.
     pub elects: u8,
     /// Heartbeats while something is under way.
     pub beats: u8,
@@ -94,7 +94,7 @@ pub struct Members<P: Subject> {
     settings: Settings,
     elects: Elects,
     budget: Budget,
-    /// Look at this property alone.
+    /// Check this property alone.
     only: Option<&'static str>,
     initial: State<P>,
     subject: PhantomData<fn() -> P>,
@@ -123,7 +123,7 @@ struct Node<P: Subject> {
     in_flight: Option<SlowWrite<P::Durable>>,
     /// Background writes not yet on the disk.
     writes: VecDeque<Background<P::Durable>>,
-    /// Peers whose failed dial this process was told of.
+    /// Peers for which this process was told of a failed dial.
     unreachable: NodeSet,
     standing: Option<Standing>,
     /// The lease that was announced last.
@@ -133,14 +133,14 @@ struct Node<P: Subject> {
     child: Child,
     /// Losses of leadership that the machine knows of and that are not announced yet: did the lease end?
     losses: VecDeque<bool>,
-    /// Has announced that it handed over, and has not sent the message.
+    /// Has announced a handover, and has not sent the message yet.
     owes_handover: bool,
     /// The largest epoch announced by earlier processes.
     past: Option<Epoch>,
     broken: Broken,
 }
 
-/// What a member did that it must not do.
+/// What a member must not do, and did.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 struct Broken {
@@ -200,7 +200,7 @@ pub enum Action<T> {
         extent: Extent,
     },
     Connect(usize, usize),
-    /// `written`: the write in flight, if there is one, made it to the disk.
+    /// `written`: the write in flight, if there is one, reached the disk.
     Crash {
         node: usize,
         written: bool,
@@ -209,7 +209,7 @@ pub enum Action<T> {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Cause<T> {
-    /// Reads what comes next from this peer.
+    /// Reads the next item from this peer.
     Reads(usize),
     Fires(T),
     /// Out of turn.
@@ -253,11 +253,11 @@ impl<P: Subject> Members<P> {
         model
     }
 
-    /// The first election is over: the model begins where all is at rest.
+    /// The first election is over: the model begins at rest.
     pub fn settled(row: &'static Row, n: usize, budget: Budget) -> Self {
         const MANY: usize = 10_000;
         let different = |action| match action {
-            // Members that draw alike would never be told apart.
+            // Members that draw the same number would never differ.
             Action::Step { node, cause, extent, .. } => Action::Step { node, cause, face: node, extent },
             other => other,
         };
@@ -282,7 +282,7 @@ impl<P: Subject> Members<P> {
         Context { me: self.view.members()[node], view: &self.view, settings: &self.settings, dice }
     }
 
-    /// The only one to be looked at.
+    /// Checks this property only.
     #[must_use]
     pub fn only(mut self, property: &'static str) -> Self {
         self.only = Some(property);

@@ -1,18 +1,18 @@
 //! The reign of a few voters without any election around it: every interleaving of candidates, voters, lost and late
 //! messages, crashes, slow writes and the clock.
 //!
-//! Time is discrete and the same everywhere: a tick lets all countdowns go on together. The promises behind a lease,
-//! and the wait after a restart, are a tick longer than the lease. What is due fires before anything else happens to that
-//! member, and before the next tick. The timers that only try again fire whenever the budget allows.
+//! Time is discrete and the same everywhere: a tick advances all countdowns together. The promises behind a lease, and
+//! the wait after a restart, are a tick longer than the lease. A due timer fires before anything else happens to that
+//! member, and before the next tick. Timers for retries fire whenever the budget allows.
 //!
-//! A write takes no time, unless the budget allows it to stay in flight: then the member goes on, time passes, and all
-//! effects behind the write wait until it completes. A claim runs until the deadline it was announced with.
+//! A write takes no time, unless the budget allows it to stay in flight: then the member continues, time passes, and
+//! all effects behind the write wait until it completes. A claim runs until the deadline it was announced with.
 //!
 //! The network keeps no order. A message that is never delivered is lost; a message that is delivered twice costs a
-//! [`Budget`], as does everything else that is not sure to happen. Where voters take a closed connection for the end of
-//! a leader ([`QuorumModel::closing_frees`]) there are connections: what was sent before the end of one arrives before
-//! the far side sees that end, or never, and nothing goes between the two ends until then. What the election around a
-//! reign would say is open: candidates are told to stand, to hand over, to step down at any time.
+//! [`Budget`], as does every other event that is not certain. Where voters take a closed connection for the end of a
+//! leader ([`QuorumModel::closing_frees`]) there are connections: a message sent before the end of one arrives before
+//! the far side sees that end, or never, and no message passes between the two ends until then. The election around a
+//! reign may give any result: candidates are told to stand, to hand over, to step down at any time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::marker::PhantomData;
@@ -32,7 +32,7 @@ pub mod properties;
 mod starts;
 mod steps;
 
-/// What the model must know besides a reign being a machine; a planted bug wraps a [`Reign`] and passes it on.
+/// What the model must know of a reign beside the `Protocol`; a planted bug wraps a [`Reign`] and passes it on.
 pub trait Subject:
     Protocol<
         Link = NodeId,
@@ -53,20 +53,20 @@ impl Subject for Reign {
     }
 }
 
-/// How often what may happen at all.
+/// How often each kind of event may happen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Budget {
-    /// How often the election chooses each, for one attempt: it says no more until it says so again. Members differ in
-    /// nothing else, so the first two stand for any two.
+    /// How often the election chooses each member, for one attempt: after the attempt the choice is over until the next
+    /// one. Members differ in nothing else, so the first two represent any two.
     pub wants: [u8; 3],
     pub transfers: u8,
     pub claims: u8,
     pub step_downs: u8,
     pub renewals: u8,
     pub retries: u8,
-    /// Between any two effects.
+    /// Crashes between any two effects.
     pub crashes: u8,
-    /// With the record that was on the disk.
+    /// Restarts with the record that was on the disk.
     pub restarts: u8,
     /// Restarts with an empty disk.
     pub wipes: u8,
@@ -74,9 +74,9 @@ pub struct Budget {
     pub duplicates: u8,
     /// Ticks that one member's clock misses. The lease allows for one.
     pub stalls: u8,
-    /// Connections that one end closes though both live.
+    /// Connections that one end closes while both members live.
     pub closes: u8,
-    /// Children that act on a leader's word, and outlive its process.
+    /// Children that act on a leader's announcement, and outlive its process.
     pub children: u8,
     /// Writes that stay in flight for any time.
     pub slow_writes: u8,
@@ -104,12 +104,12 @@ impl Budget {
     pub const DUEL: Budget = Budget { wants: [1, 1, 0], ..Budget::NOTHING };
 }
 
-/// How the question before a bid is answered. It binds no voter, so that its answers must not matter.
+/// How the probe before a bid is answered. It binds no voter, so its answers must not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probes {
     /// By messages, as in a cluster.
     Asked,
-    /// By a yes of every voter, at any time. All that asking allows and more, with fewer states.
+    /// By a yes of every voter, at any time. Permits all that asking permits and more, with fewer states.
     Assumed,
 }
 
@@ -119,11 +119,11 @@ pub struct QuorumModel<P: Subject> {
     settings: Settings,
     pub budget: Budget,
     pub probes: Probes,
-    /// Else a refusal is lost. It only matters to a candidate that tries again.
+    /// If false, refusals are lost. A refusal only matters to a candidate that tries again.
     pub refusals: bool,
     /// Ticks of a lease. The promises behind it last one more: see [`member::Timing::reign`].
     lease: u8,
-    /// Look at this property alone.
+    /// Check this property alone.
     pub only: Option<&'static str>,
     initial: State<P>,
     subject: PhantomData<fn() -> P>,
@@ -133,7 +133,7 @@ pub struct QuorumModel<P: Subject> {
 pub struct State<P: Subject> {
     nodes: Vec<Arc<Node<P>>>,
     flying: BTreeSet<Flight>,
-    /// Connections that have ended at one end, and the other has not seen it.
+    /// Connections that have ended at one end, and whose other end has not seen it.
     ends: BTreeSet<End>,
     left: Budget,
     /// The nonce of the next incarnation.
@@ -145,7 +145,7 @@ pub struct State<P: Subject> {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Node<P: Subject> {
-    /// `None`: crashed. A timer has ticks to run; `None` where the model does not count.
+    /// `None`: crashed. The value of a timer is its remaining ticks; `None` where the model does not count.
     driver: Option<Driver<P, Option<u8>>>,
     disk: Option<VoterRecord>,
     /// The record that the driver waits for.
@@ -155,17 +155,17 @@ struct Node<P: Subject> {
     /// The request whose probe is assumed to succeed.
     asked: Option<u64>,
     claim: Option<Claim>,
-    /// Claims of earlier incarnations, and of leaders that left a child behind, whose leases would still run.
+    /// Claims of earlier incarnations, and of leaders whose child still runs, whose leases would still run.
     past: BTreeMap<Holder, PastClaim>,
     /// A child acts on its leadership.
     child: Child,
-    /// The last epoch it bid for as the successor of a leader that let go.
+    /// The last epoch it bid for as the successor of a leader that released its leadership.
     succeeds: Option<Epoch>,
-    /// Connections to be closed when the effects before that have been carried out.
+    /// Connections to be closed when the earlier effects have been carried out.
     closing: VecDeque<usize>,
     /// Losses that the machine knows of and that are not announced yet: the cause that each must name, if there is one.
     losses: VecDeque<Option<LossCause>>,
-    /// Has announced that it handed over, and has not sent the message.
+    /// Has announced a handover, and has not sent the message yet.
     owes_handover: bool,
     /// Announced a loss with a cause that does not fit.
     wrong_cause: bool,
@@ -173,12 +173,12 @@ struct Node<P: Subject> {
     went_back: bool,
 }
 
-/// What was announced, and was not announced to be over.
+/// An announced leadership whose end was not announced.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Claim {
     epoch: Epoch,
     until: LeaseTimer,
-    /// Ticks until the deadline that the announcement came with.
+    /// Ticks until the deadline of the announcement.
     left: u8,
     extended: bool,
     handed_over: bool,
@@ -221,7 +221,7 @@ enum Child {
 struct Ballot {
     epoch: Epoch,
     voter: usize,
-    /// On its first disk, its second, ...
+    /// The number of the disk, counted from its first one.
     disk: u8,
     holder: Holder,
 }
@@ -237,7 +237,7 @@ pub enum Action {
         cause: Cause,
         extent: Extent,
     },
-    /// `written`: the write in flight, if there is one, made it to the disk.
+    /// `written`: the write in flight, if there is one, reached the disk.
     Crash {
         node: usize,
         written: bool,
@@ -246,7 +246,7 @@ pub enum Action {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Cause {
-    /// `again`: it stays in flight, and may arrive once more.
+    /// `again`: the message stays in flight, and may arrive once more.
     Receives {
         from: usize,
         message: Msg,
@@ -258,7 +258,7 @@ pub enum Cause {
     Told(ReignCommand),
     /// The write in flight is on the disk.
     Written,
-    /// This end of the connection to that member.
+    /// Closes this end of the connection to that member.
     Closes(usize),
     /// Sees that the other end was closed.
     Sees(usize, Holder),

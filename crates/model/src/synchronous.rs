@@ -1,5 +1,5 @@
-//! Algorithms of synchronous rounds: what is sent in one round is read in the next. All that is open is which node wakes
-//! when.
+//! Algorithms of synchronous rounds: a message sent in one round is read in the next. Only the round in which each node
+//! wakes is open.
 
 use std::marker::PhantomData;
 
@@ -71,7 +71,7 @@ impl<R: Rounds> Synchronous<R> {
 }
 
 impl<R: Rounds> State<R> {
-    /// Nothing is under way, and no node wants to do anything unless another wakes.
+    /// Nothing is under way, and no node acts unless another node wakes.
     fn over(&self) -> bool {
         self.round > 0 && self.nodes.iter().all(|node| node.inbox.is_empty() && node.quiet_until == u64::MAX)
     }
@@ -107,7 +107,7 @@ impl<R: Rounds> Model for Synchronous<R> {
         for set in 0..1_usize << asleep.len() {
             let wakes: Vec<usize> =
                 (0..asleep.len()).filter(|bit| set >> bit & 1 == 1).map(|bit| asleep[bit]).collect();
-            // The first to wake begins round 0.
+            // The first node to wake begins round 0.
             let pointless = wakes.is_empty() && (state.round == 0 || (asleep.is_empty() && state.over()));
             if !pointless {
                 actions.push(Wakes(wakes));

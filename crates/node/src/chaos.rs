@@ -1,5 +1,5 @@
 //! `ctl chaos`: faults on purpose, where the config allows them. The transport makes cuts and delays; this file decides
-//! who may ask, hangs or kills the process, and says what is in force.
+//! whether the config permits them, hangs or kills the process, and lists the faults in force.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use transport::{Faults, Net, PeerId};
 
 use crate::config::Config;
 
-/// What is left to do once the client has its answer.
+/// What remains to be done after the client has its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Afterwards {
     Nothing,
@@ -18,7 +18,7 @@ pub(crate) enum Afterwards {
     Die,
 }
 
-/// Injects or ends a fault, or says why not.
+/// Injects or ends a fault, or returns the reason for a refusal.
 pub(crate) fn apply(
     chaos: Chaos,
     config: &Config,
@@ -27,7 +27,7 @@ pub(crate) fn apply(
 ) -> Result<Afterwards, (FailCode, String)> {
     if !config.chaos {
         let reason = format!(
-            "chaos is off: faults are injected only where [cluster] says `chaos = true`, and the config of member {id} \
+            "chaos is off: faults are injected only if [cluster] has `chaos = true`, and the config of member {id} \
              ({}) does not",
             config.path.display()
         );
@@ -77,7 +77,7 @@ impl Afterwards {
             Afterwards::Nothing => {}
             Afterwards::Hang(time) => std::thread::sleep(time),
             Afterwards::Die => {
-                // Nobody sees a failure of this: there is no process to which it could happen.
+                // A failure of this call cannot matter: this process still exists.
                 let _ = kill_process(getpid(), Signal::KILL);
             }
         }

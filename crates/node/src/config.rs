@@ -1,5 +1,5 @@
-//! The one TOML file that all members share, read and checked as a whole: every problem in it is reported at once,
-//! with its line and what to write instead. `config/example.toml` explains every key.
+//! The one TOML file that all members share, read and checked as a whole: every problem in it is reported at once, with
+//! its line and a remedy. `config/example.toml` explains every key.
 
 mod check;
 mod problems;
@@ -28,14 +28,14 @@ pub const PEERS_MAX: usize = 256;
 /// A config that was read whole and found free of contradictions.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The file it came from, as it was named.
+    /// The path of the file, as it was given.
     pub path: PathBuf,
     /// The cluster's name: processes of other names are refused.
     pub name: String,
     pub topology: Topology,
     /// The election algorithm.
     pub row: &'static Row,
-    /// Who may claim to lead.
+    /// Which kind of authority decides who may claim to lead.
     pub safety: Safety,
     pub settings: Settings,
     /// Elections of their own beside the cluster's, over the same connections and disk.
@@ -46,7 +46,7 @@ pub struct Config {
     pub links: Vec<(NodeId, NodeId)>,
     /// Resolved against the directory of the config file.
     pub secret_file: Option<PathBuf>,
-    /// Off loopback without a secret, by the operator's own word.
+    /// Listens off loopback without a secret, because the operator asked for it.
     pub insecure: bool,
     /// May `ctl chaos` inject faults?
     pub chaos: bool,
@@ -56,7 +56,7 @@ pub struct Config {
     pub lock_algorithm: Option<String>,
     /// The command that prints this member's priority.
     pub priority_command: Option<String>,
-    /// What the file asks for and this version does not do; worth a warning at the start.
+    /// Keys that this version does not support; each gets a warning at the start.
     pub notices: Vec<Problem>,
 }
 
@@ -81,9 +81,9 @@ pub struct ElectionConfig {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peer {
     pub id: NodeId,
-    /// `host:port`: what others dial.
+    /// `host:port` that other members dial.
     pub address: String,
-    /// `host:port`; see [`Config::listen_address`] for what holds without it.
+    /// `host:port`; [`Config::listen_address`] has the default.
     pub listen: Option<String>,
     pub http: Option<String>,
     pub priority: u32,
@@ -121,7 +121,7 @@ impl PeerRole {
 }
 
 impl Config {
-    /// Reads a file. A file that cannot be read is a problem like any other.
+    /// Reads a file. A file that cannot be read is reported as a problem too.
     pub fn load(path: impl AsRef<Path>) -> Result<Config, Problems> {
         let path = path.as_ref();
         match fs::read_to_string(path) {
@@ -138,7 +138,8 @@ impl Config {
         read::config(text, path)
     }
 
-    /// The cluster's own election first, then those of `[[instances]]`. Safety, timing and members are the same for all.
+    /// The cluster's own election first, then those of `[[instances]]`. Safety, timing and members are the same for all
+    /// elections.
     pub fn elections(&self) -> Vec<ElectionConfig> {
         let (row, topology) = (self.row, self.topology);
         let own = ElectionConfig { instance: InstanceId::ELECTION, row, topology, settings: self.settings.clone() };
@@ -153,7 +154,7 @@ impl Config {
         std::iter::once(own).chain(self.instances.iter().map(another)).collect()
     }
 
-    /// All configured members, in the order of the file, linked as the cluster's election is.
+    /// All configured members, in the order of the file, with the links of the cluster's election.
     pub fn view(&self) -> View {
         self.view_as(self.topology)
     }
@@ -176,8 +177,8 @@ impl Config {
         self.peers.iter().find(|peer| peer.id == id)
     }
 
-    /// The peer this process is to be, checked for what only matters when it really starts: that it is in the list,
-    /// and that every port is one that others can dial.
+    /// The peer that this process runs as. Checks what matters only at a start: the id is in the list, and other
+    /// members can dial every port.
     pub fn start_as(&self, id: NodeId) -> Result<&Peer, Problems> {
         let Some(me) = self.peer(id) else {
             let ids: Vec<String> = self.peers.iter().map(|peer| peer.id.to_string()).collect();
@@ -187,13 +188,13 @@ impl Config {
         let mut problems = Problems::new(&self.path);
         for peer in self.peers.iter().filter(|peer| split_address(&peer.address).is_none_or(|(_, port)| port == 0)) {
             let message = format!("peer {} has port 0 in its address {:?}", peer.id, peer.address);
-            problems.push(peer.line, message, "write the port that others shall dial");
+            problems.push(peer.line, message, "write the port that other members dial");
         }
         problems.none_or(me)
     }
 
-    /// Where this peer accepts connections: what `listen` says, or the address itself if it is an IP literal or
-    /// `localhost`, or that port on all interfaces if the address is a name.
+    /// Where this peer accepts connections: `listen` if it is set; the address itself if it is an IP literal or
+    /// `localhost`; else the port of the address on all interfaces.
     pub fn listen_address(&self, id: NodeId) -> Option<String> {
         let peer = self.peer(id)?;
         if let Some(listen) = &peer.listen {
@@ -207,7 +208,7 @@ impl Config {
         })
     }
 
-    /// What must be equal between peers; the handshake compares and names it.
+    /// Values that must be equal between peers; the handshake compares and names them.
     pub fn facts(&self) -> Vec<(String, String)> {
         let timing = &self.settings.timing;
         let fact = |name: &str, value: String| (name.to_owned(), value);
@@ -224,7 +225,7 @@ impl Config {
         ]
     }
 
-    /// Every instance that the config adds, with all that must be equal between members.
+    /// Every instance that the config adds, with all values that must be equal between members.
     fn instances_fact(&self) -> String {
         let wins = |wins: Wins| format!("{wins:?}").to_lowercase();
         let one =
@@ -232,8 +233,9 @@ impl Config {
         self.instances.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// Stands for what the votes on disk were given under: who votes, and for how long. Another one must not go on with
-    /// the same votes unasked: two halves of a cluster could each have a majority of their own.
+    /// Digest of the conditions of the votes on disk: the voters and the lease. A process with another digest must not
+    /// use these votes unless the operator asks for it: two halves of a cluster could each have a majority of their
+    /// own.
     pub fn votes_digest(&self) -> u64 {
         let mut hash = Sha256::new();
         let timing = &self.settings.timing;
@@ -246,7 +248,7 @@ impl Config {
         first_word(&hash.finalize())
     }
 
-    /// Stands for the member list, its order and its links: equal lists, equal digests.
+    /// Digest of the member list, its order and its links: equal lists have equal digests.
     pub fn members_digest(&self) -> u64 {
         let mut hash = Sha256::new();
         for peer in &self.peers {
@@ -279,7 +281,7 @@ impl Host<'_> {
     }
 }
 
-/// Takes `host:port` apart; an IPv6 literal stands in brackets.
+/// Splits `host:port`; an IPv6 literal is in brackets.
 pub(crate) fn split_address(address: &str) -> Option<(Host<'_>, u16)> {
     let (host, port) = address.rsplit_once(':')?;
     let port = port.parse().ok()?;

@@ -1,8 +1,8 @@
 //! The event loop: one task owns every machine and every socket of this process.
 //!
 //! One direction: an event of the network, the disk, a timer or a signal becomes an input of the instances that it
-//! concerns; their effects are carried out in order; the sockets are flushed; subscribers hear what happened. No other
-//! task touches any of it, so there are no locks around it.
+//! concerns; their effects are carried out in order; the sockets are flushed; subscribers get the announcements. No
+//! other task touches this state, so there are no locks around it.
 
 mod attached;
 mod calls;
@@ -44,7 +44,7 @@ use crate::startup_check;
 use crate::storage::StateFile;
 use crate::visible_state::{ProcessState, VisibleState};
 
-/// A new cluster that is not complete by then is told what it waits for.
+/// After this time a new cluster that is not complete logs which members are missing.
 const INCOMPLETE: Duration = Duration::from_secs(5);
 /// Runs until a signal or a fatal error.
 pub async fn run(
@@ -85,7 +85,7 @@ pub async fn run(
     left
 }
 
-/// What stays the same should the daemon begin anew.
+/// What stays the same when the daemon restarts its machines.
 struct Home {
     config: Config,
     id: NodeId,
@@ -96,11 +96,12 @@ struct Home {
 
 enum Ended {
     Left,
-    /// A peer has seen a later incarnation of this member, and this one had nothing to lose: begin after it.
+    /// A peer has seen a later incarnation of this member, and this volume has no promises to forget: restart with
+    /// a later incarnation.
     Stale(Box<(Disk, Ledger<Subscription>, StateFile)>),
 }
 
-/// One machine of this process and what belongs to it alone.
+/// One machine of this process and the state that belongs to it alone.
 struct Running {
     machine: Box<dyn Instance>,
     algorithm: &'static str,
@@ -121,13 +122,13 @@ struct Daemon {
     ledger: Ledger<Subscription>,
     notify: Notify,
     process: Arc<ProcessState>,
-    /// Since when every peer refuses this process as a second one with its id.
+    /// Since when every peer refuses this process as a second process with its id.
     duplicate_since: Option<Instant>,
     /// A peer has seen a later incarnation of this member.
     stale_run: Option<StaleRun>,
     said_missing: bool,
     links: NodeSet,
-    /// Where frames are put together.
+    /// Buffer in which frames are assembled.
     frame: BytesMut,
 }
 
@@ -148,11 +149,11 @@ impl Daemon {
             tokio::select! {
                 biased;
                 due = alarm.due() => due?,
-                // Rare, and an election must not wait for it behind clients that never stop asking.
+                // Writes finish rarely, and an election must not wait for one behind clients that never stop asking.
                 written = self.volume.written() => self.written(written)?,
                 _ = terminate.recv() => return self.leave().await.map(|()| Ended::Left),
                 _ = interrupt.recv() => return self.leave().await.map(|()| Ended::Left),
-                _ = hangup.recv() => tracing::info!("SIGHUP: nothing in this config can change while running"),
+                _ = hangup.recv() => tracing::info!("SIGHUP: the config cannot be changed while the process runs"),
                 event = self.net.event() => self.network_all(event)?,
                 (asked, page) = self.ledger.answered() => reply(&mut self.net, asked, Response::History(page)),
             }
@@ -172,13 +173,13 @@ impl Daemon {
         }
     }
 
-    /// When something is due next, since boot.
+    /// The next deadline, since boot.
     fn deadline(&self) -> Option<Duration> {
         let timers = self.instances.values().filter_map(|running| running.machine.deadline());
         timers.chain(self.volume.deadline()).min()
     }
 
-    /// Due timers first, then everything that the instances want done, then one write per socket, then the subscribers.
+    /// Due timers first, then the effects of all instances, then one write per socket, then the subscribers.
     fn carry_out(&mut self) {
         let now = since_boot();
         let done = self.carry_out_instances(now);
@@ -187,7 +188,8 @@ impl Daemon {
         self.catch_watchers_up();
         self.net.flush();
         if done {
-            // Not before: a voter may take a closed connection for the end of a leader that has not yet said it is none.
+            // Not earlier: a voter may take a closed connection for the end of a leader that has not yet announced its
+            // end.
             self.net.drop_ended();
         }
         self.volume.remember_when_due(now);
@@ -231,7 +233,7 @@ impl Daemon {
         }
     }
 
-    /// A silent peer is disconnected, so it is gone for every instance.
+    /// A suspected peer is disconnected, so it is down for every instance.
     fn suspect(&mut self, peer: NodeId) {
         self.net.close(peer.0);
         self.link(peer, false);
@@ -243,7 +245,7 @@ impl Daemon {
         self.publisher.publish(InstanceId::ELECTION, Happened::Link { peer: peer.0, up });
     }
 
-    /// The peers that any instance wants a connection to.
+    /// Dials the peers that any instance wants a connection to.
     fn dial_links(&mut self) {
         let all = self.instances.values().flat_map(|running| running.machine.links().iter());
         let links: NodeSet = all.collect();
@@ -265,7 +267,7 @@ impl Daemon {
         self.publisher.watchers = watchers;
     }
 
-    /// Once, and some time after the start: most clusters are complete by then.
+    /// Logged once, some time after the start: most clusters are complete by then.
     fn say_what_is_missing(&mut self) {
         if !self.said_missing && self.process.uptime() >= INCOMPLETE {
             self.said_missing = true;
@@ -292,7 +294,7 @@ impl Daemon {
 }
 
 impl Running {
-    /// Shows what the last effects have changed.
+    /// Publishes what the last effects have changed.
     fn show(&mut self, elected: bool, publisher: &mut Publisher) {
         self.shown.set_election_messages(self.machine.algorithm_messages());
         self.shown.set_blank(!self.machine.knows_the_past());

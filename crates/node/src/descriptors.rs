@@ -1,8 +1,8 @@
-//! A table of open files for each thread beside the event loop's.
+//! Gives each thread beside the event loop's its own table of open files.
 //!
 //! Peers take a closed connection for the death of a member. The kernel closes the connections of a killed process when
-//! the last thread that shares its table of open files has ended. A thread inside a write to disk ends only when the disk
-//! has answered: a slow disk would hide the death for as long. Every other thread has to be woken to end.
+//! the last thread that shares its table of open files has ended. A thread inside a write to disk ends only when the
+//! disk has answered: a slow disk would hide the death for as long. Every other thread has to be woken to end.
 
 use std::sync::mpsc;
 use std::{io, thread};
@@ -12,9 +12,9 @@ use rustix::thread::UnshareFlags;
 const LAST_TO_EXIT: &str = "last-to-exit";
 const LOWEST_PRIORITY: i32 = 19;
 
-/// Starts a thread with a table of its own, which holds what is open now: when this returns, what others open is not in
-/// it. So the thread must not be handed files afterwards, what it opens is its own, and a runtime that it wakes must be
-/// there already. Its stack is small on purpose: a small process dies faster, and its peers notice sooner.
+/// Starts a thread with its own copy of the table of open files: files that other threads open after this returns are
+/// not in it. So the thread must not be given files afterwards, files that it opens are its own, and a runtime that it
+/// wakes must exist already. Its stack is small on purpose: a small process dies faster, and its peers notice sooner.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let (ready, is_ready) = mpsc::channel();
     thread::Builder::new().name(name.into()).stack_size(128 << 10).spawn(move || {
@@ -26,15 +26,15 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
     Ok(())
 }
 
-/// Starts a thread that does nothing and is in no hurry to end.
+/// Starts an idle thread that ends last when the process is killed.
 ///
-/// The last thread of a killed process gives back the memory of the process before it closes its files; every other thread
-/// closes its files at once. If the event loop's thread were the last one, its connections would stay open until all memory
-/// is given back. So this thread shall be the last one: it has the lowest priority.
+/// The last thread of a killed process frees the memory of the process before it closes its files; every other thread
+/// closes its files at once. If the event loop's thread were the last one, its connections would stay open until all
+/// memory is freed. This thread has the lowest priority, so that it is the last one.
 pub(crate) fn spawn_last_to_exit() -> io::Result<()> {
     spawn(LAST_TO_EXIT, || {
         if let Err(error) = rustix::process::setpriority_process(None, LOWEST_PRIORITY) {
-            tracing::debug!(%error, "this process may end a little later than it could");
+            tracing::debug!(%error, "low priority is refused: peers may notice the end of this process later");
         }
         loop {
             thread::park();
@@ -42,7 +42,7 @@ pub(crate) fn spawn_last_to_exit() -> io::Result<()> {
     })
 }
 
-/// Where the kernel refuses, the thread goes on sharing: deaths are noticed later, and that is all.
+/// If the kernel refuses, the thread keeps sharing the table: the only effect is that deaths are noticed later.
 #[expect(deprecated, reason = "unsound where open files travel between the threads afterwards; here none does")]
 fn keep_own() {
     if let Err(error) = rustix::thread::unshare(UnshareFlags::FILES) {

@@ -11,10 +11,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::descriptors;
 use crate::storage::{StateFile, Store};
 
-/// How many writes the median is over.
+/// The number of writes that the median covers.
 const TIMES: usize = 64;
 
-/// Names one write; the answer carries it back.
+/// Names one write; its answer carries the same ticket.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Ticket(u64);
 
@@ -52,7 +52,8 @@ impl Disk {
     pub(crate) fn write(&mut self, file: StateFile) -> Ticket {
         let ticket = Ticket(self.next);
         self.next += 1;
-        // The thread ends only with this struct; were it gone, the answer would never come and nothing be acknowledged.
+        // The thread ends only when this struct is dropped. If it ended earlier, no write would be answered or
+        // acknowledged.
         let _ = self.jobs.send((ticket, file));
         ticket
     }

@@ -1,5 +1,5 @@
-//! What an election costs this member: the messages of that election, by kind, and nothing else. Counted outside the
-//! machine, whose state a model compares.
+//! The cost of an election for this member: the messages of that election, by kind, and nothing else. Counted outside
+//! the machine, because the model checker compares the machine's state.
 
 use algorithms::drive::Counts;
 use algorithms::{Message, NodeId, View};
@@ -28,9 +28,9 @@ struct Counted {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Name {
     Round(Round),
-    /// An algorithm that numbers its own attempts looks for a leader.
+    /// An algorithm that numbers its own attempts searches for a leader.
     Open,
-    /// It found the leader of this epoch: what it sends from now on keeps order and elects nobody.
+    /// It found the leader of this epoch: messages from now on maintain the order and belong to no election.
     Closed(u64),
 }
 
@@ -39,8 +39,8 @@ impl ElectionMeter {
         ElectionMeter { me, election: None, total: 0, changed: false }
     }
 
-    /// After every step: the round in hand, and the round that a message asked this member to join as one more that
-    /// starts it.
+    /// Called after every step. `round`: the present round; `joined`: the round that a message asked this member to
+    /// join as one of its initiators.
     pub(crate) fn stepped(&mut self, round: Option<Round>, participants: NodeSet, joined: Option<Round>) {
         let Some(round) = round else { return };
         if self.election.as_ref().is_some_and(|election| election.name == Name::Round(round)) {

@@ -1,5 +1,5 @@
-//! The command that `[hooks] on_change` names, run at every change of this member's role or leader: one after another,
-//! in order, on a thread of its own, so that the event loop never waits for it.
+//! The command of `[hooks] on_change`, run at every change of this member's role or leader: one run after another, in
+//! order, on a thread of its own, so that the event loop never waits for it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,18 +17,18 @@ use types::{Epoch, InstanceId, NodeId, Standing, Token};
 
 use crate::publisher::Subscriber;
 
-/// Changes that may wait for a slow hook. The oldest are dropped: the last one says how things are.
+/// Changes that may wait for a slow hook. The oldest are dropped: the last change describes the present.
 const QUEUE: usize = 16;
 /// A hook that runs longer is killed, with its process group.
 const LIMIT: Duration = Duration::from_secs(10);
 /// How much of a hook's output is logged.
 const OUTPUT_BYTES_MAX: u64 = 64 << 10;
-/// A hook that has ended may have left a process behind that holds its output open: it is not waited for.
+/// A process that a finished hook left behind may hold its output open. The output is read for this long only.
 const LEFTOVER: Duration = Duration::from_millis(20);
 /// How long a leaving member waits for hooks that have not run yet.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What a hook is told.
+/// The change that a hook run reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Change {
     id: u32,
@@ -42,7 +42,7 @@ impl Change {
         self.now.map_or("down", |now| now.role.name())
     }
 
-    /// The token is the leader's own: followers have none to give to a resource.
+    /// Only the leader has a token: followers have none to give to a resource.
     fn environment(&self) -> [(&'static str, String); 6] {
         let leader = self.now.and_then(|now| now.leader);
         let epoch = self.now.or(self.old).map_or(Epoch(0), |standing| standing.epoch);
@@ -58,8 +58,8 @@ impl Change {
     }
 }
 
-/// Hears of every announcement and queues those that a hook runs for: changes of the role or the leader of the cluster's
-/// election.
+/// Receives every announcement and queues those that a hook runs for: changes of the role or the leader of the
+/// cluster's election.
 #[derive(Clone, Debug)]
 pub(crate) struct HookQueue {
     queue: Arc<Queue>,
@@ -96,7 +96,7 @@ impl HookQueue {
 #[derive(Debug)]
 pub(crate) struct Hooks {
     queue: Arc<Queue>,
-    /// Closed by the thread's end.
+    /// Closed when the thread ends.
     ended: Receiver<()>,
 }
 
@@ -118,7 +118,7 @@ impl Hooks {
         HookQueue { queue: Arc::clone(&self.queue), last: None }
     }
 
-    /// Runs what still waits, for a limited time. Blocks: the event loop has ended.
+    /// Runs the queued changes, for a limited time. Blocks: the event loop has ended.
     pub(crate) fn finish(self) {
         self.queue.close();
         if self.ended.recv_timeout(FAREWELL) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -140,7 +140,7 @@ struct Waiting {
 }
 
 impl Queue {
-    /// Gives back the change that had to make room.
+    /// Returns the change that was dropped to make room.
     fn push(&self, change: Change) -> Option<Change> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let full = state.changes.len() >= QUEUE;
@@ -183,7 +183,7 @@ async fn run(command: &str, change: &Change, limit: Duration) -> io::Result<()> 
     let (output, stdout) = io::pipe()?;
     let stderr = stdout.try_clone()?;
     let mut child = {
-        // In its own block: the command holds the write ends, and the output would never end.
+        // In its own block: the command holds the write ends, and the output would never end while it exists.
         let mut shell = Command::new("sh");
         shell.args(["-c", command]).envs(change.environment()).process_group(0).kill_on_drop(true);
         shell.stdin(std::process::Stdio::null()).stdout(stdout).stderr(stderr).spawn()?
@@ -203,7 +203,7 @@ async fn run(command: &str, change: &Change, limit: Duration) -> io::Result<()> 
     let Ok(status) = ended.await else {
         tracing::warn!(?limit, new = change.new_role(), "on_change took too long: killed");
         if let Some(group) = group {
-            // It may just have ended by itself.
+            // The hook may have ended by itself just now.
             let _ = kill_process_group(group, Signal::KILL);
         }
         return child.wait().await.map(drop);
@@ -224,10 +224,10 @@ async fn print(mut output: impl AsyncRead + Unpin) {
     while let Ok(Some(line)) = lines.next_segment().await {
         tracing::info!(output = %String::from_utf8_lossy(&line), "on_change");
     }
-    // What is beyond is read all the same: a full pipe would stop the hook.
+    // The rest is read but not logged: a full pipe would stop the hook.
     let cut = tokio::io::copy(&mut output, &mut tokio::io::sink()).await.unwrap_or(0);
     if cut > 0 {
-        tracing::warn!(bytes = cut, "on_change said more than is logged");
+        tracing::warn!(bytes = cut, "on_change printed more than is logged");
     }
 }
 

@@ -21,20 +21,21 @@ use types::InstanceId;
 use crate::election_meter::ElectionMeter;
 use crate::records::{self, Kept};
 
-/// What the loop does for an instance.
+/// What the event loop provides to an instance.
 pub(crate) trait EffectSink {
     fn send(&mut self, to: NodeId, payload: &[u8]);
     /// Writes the record; `barrier` is true if the instance waits for it. Writes are done in order.
     fn write(&mut self, record: Kept, barrier: bool);
-    /// `until`: the moment since boot at which what the event says is over, if it says so.
+    /// `until`: the moment since boot at which the announced leadership ends, if the event has one.
     fn announce(&mut self, event: Event, until: Option<Duration>);
 }
 
 /// One member, of any algorithm and authority.
 pub(crate) trait Instance: Send {
-    /// The record that this process begins with, to be on the disk before anything else happens; then `written(true)`.
+    /// The record that this process begins with. It must be on the disk before anything else happens; then
+    /// `written(true)`.
     fn first_record(&mut self) -> anyhow::Result<Kept>;
-    /// False: the bytes were no message of this algorithm.
+    /// False if the bytes were no message of this algorithm.
     fn frame(&mut self, from: NodeId, payload: &[u8]) -> bool;
     fn peer(&mut self, peer: NodeId, up: bool);
     fn command(&mut self, command: Command);
@@ -44,20 +45,20 @@ pub(crate) trait Instance: Send {
     fn deadline(&self) -> Option<Duration>;
     /// The oldest write of its kind is on the disk: the barrier is open, or the background record is safe.
     fn written(&mut self, barrier: bool);
-    /// Carries out the effects that are not behind a barrier. False: some are, and wait for the disk.
+    /// Carries out the effects that are not behind a barrier. False if some effects wait for the disk.
     fn carry_out(&mut self, now: Duration, sink: &mut dyn EffectSink) -> bool;
-    /// What it knows itself to be: its last word about it may still wait for the disk.
+    /// The standing of the machine itself: its last announcement may still wait for the disk.
     fn standing(&self) -> Standing;
     fn incarnation(&self) -> Incarnation;
-    /// Is there a member to take over, should this one step down?
+    /// Is there a possible successor if this member steps down?
     fn has_successor(&self) -> bool;
     /// Does it know what was granted before its disk began?
     fn knows_the_past(&self) -> bool;
     fn links(&self) -> NodeSet;
     /// Messages of the algorithm that were sent so far; heartbeats are not counted.
     fn algorithm_messages(&self) -> u64;
-    /// The last election that this member took part in, or the one under way; `None` if nothing has changed about it since
-    /// it was last taken.
+    /// The last election that this member took part in, or the one under way; `None` if it has not changed since the
+    /// last call.
     fn take_election(&mut self) -> Option<ElectionCost>;
 }
 
@@ -68,9 +69,10 @@ pub(crate) struct Setup {
     pub(crate) view: View,
     pub(crate) settings: Settings,
     pub(crate) stored: Option<Kept>,
-    /// Of this process start: instances of one start have one incarnation, because they draw its nonce from one seed.
+    /// The seed of this process start: instances of one start have one incarnation, because they draw its nonce from
+    /// one seed.
     pub(crate) seed: u64,
-    /// Tells the dice of the instances apart.
+    /// Gives each instance its own random numbers.
     pub(crate) instance: InstanceId,
 }
 
@@ -91,7 +93,7 @@ type MemberRecord<E, A> = Record<<A as Protocol>::Durable, <E as Protocol>::Dura
 struct MemberInstance<E: Election, A: Authority> {
     setup: Setup,
     driver: Driver<Member<E, A>, Duration>,
-    /// Records on their way to the disk that no effect waits for.
+    /// Records on their way to the disk, with no effect that waits for them.
     stores: VecDeque<MemberRecord<E, A>>,
     meter: ElectionMeter,
     dice: Dice,
@@ -140,7 +142,7 @@ impl<E: Election, A: Authority> MemberInstance<E, A> {
     fn send(&mut self, to: NodeId, message: Envelope<E::Link, E::Message, A::Message>, sink: &mut dyn EffectSink) {
         self.meter.sends(&message);
         if to == self.setup.me.id {
-            // A ring of one: the message comes back at once.
+            // A ring of one: the message returns at once.
             return self.step(Input::Message { from: to, message });
         }
         self.buffer.clear();

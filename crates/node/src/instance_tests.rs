@@ -1,10 +1,10 @@
-//! Frames of a peer that is authenticated and mad: every row of the catalog, under both kinds of safety.
+//! Frames of an authenticated peer that sends nonsense: every row of the catalog, under both kinds of safety.
 
 use algorithms::{Topology, catalog};
 
 use super::*;
 
-/// Keeps what is said; disks are quick.
+/// Keeps what is announced; every write is done at once.
 #[derive(Default)]
 struct Desk {
     writes: Vec<bool>,

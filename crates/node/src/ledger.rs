@@ -1,8 +1,8 @@
 //! What happened to this member, kept over restarts: an append-only, checksummed, bounded file for `ctl history` and
 //! `ctl audit`.
 //!
-//! A thread of its own writes it, in order and in batches, so that the event loop never waits. Nothing the member does
-//! depends on it: a ledger that cannot be written is said once in the log and in every answer, and the member goes on.
+//! A thread of its own writes it, in order and in batches, so that the event loop never waits. The member does not
+//! depend on it: if the ledger cannot be written, one log line and every answer say so, and the member continues.
 
 mod record;
 mod segments;
@@ -21,17 +21,17 @@ use types::InstanceId;
 
 use crate::publisher::Subscriber;
 
-/// Entries and questions that may wait for the disk.
+/// Entries and page requests that may wait for the disk.
 const QUEUE: usize = 4096;
-/// Far below a frame, whatever the entries are.
+/// Such a page is far smaller than the largest frame.
 const PAGE_ENTRIES: usize = 1000;
-/// How often the process leaves a sign of life.
+/// How often the process writes the time at which it was last alive.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// How long a leaving process waits for its last entries.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// The event loop's end of the ledger: pages are asked for here, and entries are written through a [`LedgerWriter`]. `C`
-/// names who asked for a page.
+/// The event loop's end of the ledger: pages are requested here, and entries are written through a [`LedgerWriter`].
+/// `C` names the client that requested a page.
 #[derive(Debug)]
 pub struct Ledger<C> {
     jobs: Option<SyncSender<Job<C>>>,
@@ -39,7 +39,7 @@ pub struct Ledger<C> {
     ended: mpsc::Receiver<()>,
     boot_id: [u8; 16],
     next_sequence: Arc<AtomicU64>,
-    /// The last sign of life of the process before this one.
+    /// When the process before this one was last alive.
     last_alive_ms: Option<u64>,
 }
 
@@ -50,8 +50,8 @@ enum Job<C> {
 }
 
 impl<C: Send + 'static> Ledger<C> {
-    /// Opens the ledger of a data directory. Never fails: without a readable, writable ledger the member runs and says so.
-    /// Comes before the first socket: its thread must hold none open.
+    /// Opens the ledger of a data directory. Never fails: without a readable, writable ledger the member runs and
+    /// reports it. Called before the first socket is opened: the ledger's thread must hold none open.
     pub fn open(dir: &Path) -> Self {
         let (jobs, queue) = mpsc::sync_channel(QUEUE);
         let (sender, answers) = unbounded_channel();
@@ -93,13 +93,13 @@ impl<C: Send + 'static> Ledger<C> {
         }
     }
 
-    /// Asks for a page on behalf of a client; [`Ledger::answered`] gives it, with everything appended before. False if
-    /// the disk is so slow that the queue is full.
+    /// Requests a page on behalf of a client; [`Ledger::answered`] returns it, with everything appended before. False
+    /// if the disk is so slow that the queue is full.
     pub fn ask(&mut self, client: C, after: Option<u64>) -> bool {
         self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(Job::Page { client, after }).is_ok())
     }
 
-    /// The next page that was asked for. Cancel-safe.
+    /// The next requested page. Cancel-safe.
     pub async fn answered(&mut self) -> (C, LedgerPage) {
         match self.answers.recv().await {
             Some(answer) => answer,
@@ -109,15 +109,15 @@ impl<C: Send + 'static> Ledger<C> {
 }
 
 impl<C> Drop for Ledger<C> {
-    /// The last entries are worth a moment, a hanging disk is not.
+    /// Waits a moment for the last entries, but not for a disk that hangs.
     fn drop(&mut self) {
         self.jobs = None;
         let _ = self.ended.recv_timeout(FAREWELL);
     }
 }
 
-/// Writes what is announced into the ledger, if it belongs there. An entry that finds the queue full is lost: its
-/// number is missing, which is how a reader sees it.
+/// Writes announcements into the ledger, if they belong there. An entry is lost if the queue is full: a reader sees the
+/// gap in the numbers.
 #[derive(Debug)]
 pub struct LedgerWriter<C> {
     jobs: Option<SyncSender<Job<C>>>,
@@ -135,7 +135,7 @@ impl<C: Send> LedgerWriter<C> {
         }
     }
 
-    /// Numbers the entry and hands it over; returns at once.
+    /// Numbers the entry and queues it; returns at once.
     fn append(&mut self, kind: LedgerKind, wall_ms: u64, boot_ns: u64) {
         let sequence = self.next_sequence.fetch_add(1, Ordering::Relaxed);
         let entry = LedgerEntry { sequence, wall_ms, boot_ns, boot_id: self.boot_id, kind };
@@ -163,10 +163,10 @@ impl<C: Send> Subscriber for LedgerWriter<C> {
     }
 }
 
-/// The thread's end.
+/// The thread's end of the ledger.
 struct Scribe<C> {
     segments: Option<Segments>,
-    /// What happened to the file before this process.
+    /// Damage of the file from before this process.
     troubles: Vec<String>,
     boot_id: [u8; 16],
     /// Entries that could not be written.
@@ -177,7 +177,8 @@ struct Scribe<C> {
 }
 
 impl<C> Scribe<C> {
-    /// Until the event loop is gone. All entries that wait are written together; a page shows all that came before it.
+    /// Runs until the event loop has ended. All queued entries are written together; a page shows all entries before
+    /// it.
     fn work(mut self, queue: &mpsc::Receiver<Job<C>>) {
         let mut signed: Option<Instant> = None;
         loop {
@@ -215,7 +216,7 @@ impl<C> Scribe<C> {
             Err(error) => {
                 self.lost += batch.len() as u64;
                 if !self.failing {
-                    tracing::error!(%error, "cannot write the ledger: this member goes on without; is the disk full?");
+                    tracing::error!(%error, "cannot write the ledger: this member continues; is the disk full?");
                 }
                 self.failing = true;
             }
@@ -251,7 +252,7 @@ impl<C> Scribe<C> {
     }
 }
 
-/// Says what was found at the start, and gives it in words.
+/// Logs the state that was found at the start, and returns it as text.
 fn report(found: &Found) -> Option<String> {
     if found.cut > 0 {
         tracing::warn!(bytes = found.cut, "the ledger ended in the middle of a write: cut off");
@@ -259,11 +260,11 @@ fn report(found: &Found) -> Option<String> {
     if found.damaged == 0 {
         return None;
     }
-    tracing::error!(records = found.damaged, "the ledger is damaged: what is readable is kept");
+    tracing::error!(records = found.damaged, "the ledger is damaged: its readable records are kept");
     Some(format!("{} records are damaged", found.damaged))
 }
 
-/// The kernel's name of this boot; zeros, which compare with nothing, if it tells none.
+/// The kernel's id of this boot; zeros, which match no boot, if it has none.
 fn boot_id() -> [u8; 16] {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();

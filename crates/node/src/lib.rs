@@ -1,7 +1,7 @@
 //! The daemon: one process per machine.
 //!
-//! - [`config`]: what it is told. [`storage`]: the state file. [`records`]: what each instance keeps in it.
-//!   [`startup_check`]: may this process start with what is on its disk?
+//! - [`config`]: the operator's file. [`storage`]: the state file. [`records`]: the records of each instance in it.
+//!   [`startup_check`]: may this process start with the state on its disk?
 //! - [`daemon`]: the event loop, the only task; it owns all machines and all sockets.
 //! - [`instance`]: one machine as bytes and timers. [`election_meter`]: what its elections cost.
 //! - [`disk`]: the thread that waits for fsync. [`descriptors`]: why such threads have open files of their own.

@@ -1,4 +1,4 @@
-//! Logs go to stderr and never block: when nobody reads the pipe, lines are dropped and counted.
+//! Logs go to stderr and never block: when the pipe is not read, lines are dropped and counted.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ pub enum Format {
     Json,
 }
 
-/// Starts logging; the filter comes from `CONCLAVE_LOG` (such as `debug` or `transport=trace`), else `info`. Comes before
-/// the first socket: its thread must hold none open.
+/// Starts logging; the filter comes from `CONCLAVE_LOG` (such as `debug` or `transport=trace`), else `info`. Called
+/// before the first socket is opened: the log's thread must hold none open.
 pub fn init(format: Format) -> io::Result<()> {
     let (lines, queue) = sync_channel(QUEUE);
     let dropped = Arc::new(AtomicU64::new(0));
@@ -36,7 +36,7 @@ pub fn init(format: Format) -> io::Result<()> {
     result.map_err(io::Error::other)
 }
 
-/// Gives the log thread a moment to print what is queued: called once, before the process ends.
+/// Gives the log thread a moment to print the queued lines: called once, before the process ends.
 pub fn drain() {
     thread::sleep(std::time::Duration::from_millis(5));
 }
@@ -55,7 +55,7 @@ impl<'a> MakeWriter<'a> for Sink {
 }
 
 impl Write for Sink {
-    /// The formatter hands over one whole line per call.
+    /// The formatter passes one whole line per call.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if let Err(TrySendError::Full(_)) = self.lines.try_send(line.to_vec()) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -73,7 +73,7 @@ fn print_all(queue: &Receiver<Vec<u8>>, dropped: &AtomicU64) {
         let lost = dropped.swap(0, Ordering::Relaxed);
         let mut err = io::stderr().lock();
         if lost > 0 {
-            let _ = writeln!(err, "{lost} log lines dropped: nobody was reading");
+            let _ = writeln!(err, "{lost} log lines dropped: stderr was not read");
         }
         let _ = err.write_all(&line);
     }

@@ -19,22 +19,22 @@ struct Args {
     /// The cluster's config, the same file for all members
     #[arg(long, env = "CONCLAVE_CONFIG", value_name = "FILE")]
     config: PathBuf,
-    /// Which of the config's peers this process is
+    /// The id of this process in the config's [[peers]]
     #[arg(long, env = "CONCLAVE_ID", value_name = "N")]
     id: Option<u32>,
-    /// Where the state is kept [default: data/nN below the working directory, N being the id]
+    /// The data directory [default: data/nN below the working directory, N being the id]
     #[arg(long, env = "CONCLAVE_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// How log lines look on stderr; CONCLAVE_LOG=debug shows more of them
+    /// The format of log lines on stderr; CONCLAVE_LOG=debug shows more of them
     #[arg(long, value_enum, default_value = "text")]
     log: log::Format,
     /// Report every problem of the config and exit
     #[arg(long)]
     check: bool,
-    /// Begin a new cluster without having heard all its voters: nothing was ever granted
+    /// Begin a new cluster without an answer of all its voters: nothing was ever granted
     #[arg(long)]
     bootstrap: bool,
-    /// Go on with another member list or lease than the disk was written under; all members must have been stopped
+    /// Continue with another member list or lease than that of the votes on disk; all members must have been stopped
     #[arg(long)]
     accept_members: bool,
 }
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     };
     let start_as = args.id.map(|id| config.start_as(NodeId(id)).map(|peer| peer.id));
     if args.check {
-        // Port 0 is fine in a check: only an id that is not in the list is a problem there.
+        // Port 0 is valid in a check: only an id that is not in the list is a problem there.
         let unknown = args.id.is_some_and(|id| config.peer(NodeId(id)).is_none());
         if let (true, Some(Err(problems))) = (unknown, &start_as) {
             return complain(problems, 2);

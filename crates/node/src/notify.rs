@@ -22,7 +22,7 @@ impl Subscriber for Notify {
 }
 
 impl Notify {
-    /// Speaks to the socket in `NOTIFY_SOCKET`; silent without one.
+    /// Sends to the socket in `NOTIFY_SOCKET`; does nothing without one.
     pub(crate) fn from_env() -> Self {
         let socket = std::env::var("NOTIFY_SOCKET").ok().and_then(|path| {
             let socket = UnixDatagram::unbound().ok()?;
@@ -34,7 +34,7 @@ impl Notify {
 
     pub(crate) fn say(&self, state: &str) {
         if let Some((socket, path)) = &self.0 {
-            // A service manager that does not listen is no reason to stop.
+            // A service manager that does not read is no reason to stop.
             let _ = socket.send_to(state.as_bytes(), path);
         }
     }

@@ -1,9 +1,9 @@
-//! One ordered stream of what happens at this member, and all who hear of it.
+//! One ordered stream of announcements at this member, and its subscribers.
 //!
-//! The event loop publishes; nobody else does. Announcements wait until the effects of a turn are carried out. Watchers,
-//! whose sockets belong to the loop, get them first and are flushed with everything else. The other subscribers wake
-//! other threads, so they get them when the sockets are flushed. Each has a bounded queue of its own: a slow one misses
-//! announcements and learns how many; it never holds up the loop.
+//! Only the event loop publishes. Announcements wait until the effects of a turn are carried out. Watchers, whose
+//! sockets belong to the loop, get them first and are flushed with everything else. The other subscribers wake other
+//! threads, so they get them when the sockets are flushed. Each has a bounded queue of its own: a slow subscriber
+//! misses announcements and learns how many; it never delays the loop.
 
 mod log_lines;
 mod watchers;
@@ -17,18 +17,18 @@ use types::{InstanceId, NodeId, since_boot};
 pub(crate) use log_lines::LogLines;
 pub(crate) use watchers::{STREAMS_MAX, Subscription, Watchers};
 
-/// Hears everything that is announced, in order. Must not block.
+/// Receives every announcement, in order. Must not block.
 pub(crate) trait Subscriber: Send {
     fn take(&mut self, announcement: &Announcement);
 }
 
 pub(crate) struct Publisher {
     member: NodeId,
-    /// Of the last announcement.
+    /// The number of the last announcement.
     sequence: u64,
-    /// Of this turn, in order.
+    /// The announcements of this turn, in order.
     pending: Vec<Announcement>,
-    /// How many of them the watchers have.
+    /// How many of them the watchers were sent.
     watched: usize,
     pub(crate) watchers: Watchers,
     subscribers: Vec<Box<dyn Subscriber>>,
@@ -45,7 +45,7 @@ impl Publisher {
         self.pending.push(announcement);
     }
 
-    /// An announcement for one listener, which tells nothing new: it has the number of the last one.
+    /// An announcement for one watcher that reports nothing new: it has the number of the last announcement.
     pub(crate) fn stamp(&self, instance: InstanceId, what: Happened) -> Announcement {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Announcement {
@@ -58,7 +58,7 @@ impl Publisher {
         }
     }
 
-    /// Before the sockets are flushed.
+    /// Called before the sockets are flushed.
     pub(crate) fn tell_watchers(&mut self, net: &mut Net) {
         for announcement in &self.pending[self.watched..] {
             self.watchers.tell(announcement, net);
@@ -66,7 +66,7 @@ impl Publisher {
         self.watched = self.pending.len();
     }
 
-    /// After the sockets are flushed.
+    /// Called after the sockets are flushed.
     pub(crate) fn tell_subscribers(&mut self) {
         self.watched = 0;
         for announcement in self.pending.drain(..) {

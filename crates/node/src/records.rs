@@ -1,5 +1,4 @@
-//! What the machines of this process keep in the state file: the one place that knows how records become sections and
-//! come back.
+//! The records of this process's machines in the state file: the only place that converts records to sections and back.
 
 use std::path::Path;
 
@@ -19,7 +18,7 @@ pub struct Kept {
     pub algorithm: Option<Vec<u8>>,
 }
 
-/// The record of an authority, for the questions that are asked of a disk before its machine runs.
+/// The record of an authority, for checks of a disk before its machine runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AuthorityRecord {
     Classic(BeliefRecord),
@@ -27,7 +26,7 @@ pub enum AuthorityRecord {
 }
 
 impl AuthorityRecord {
-    /// Of a member that has never run.
+    /// The record of a member that has never run.
     pub fn blank(safety: Safety) -> Self {
         match safety {
             Safety::Classic => AuthorityRecord::Classic(BeliefRecord::default()),
@@ -78,7 +77,7 @@ impl AuthorityRecord {
     }
 }
 
-/// The record of an algorithm begins with the algorithm's name: another one could make nothing of it.
+/// The record of an algorithm begins with the algorithm's name: another algorithm could not use it.
 type AlgorithmRecord = (String, Vec<u8>);
 
 /// The algorithm's record on disk.
@@ -86,7 +85,7 @@ type AlgorithmRecord = (String, Vec<u8>);
 pub enum OnDisk {
     Nothing,
     Record(Vec<u8>),
-    /// It was written by this other algorithm.
+    /// Another algorithm wrote it.
     OfAnother(String),
 }
 
@@ -97,7 +96,7 @@ pub fn open(dir: &Path) -> Result<(Store, Option<StateFile>), StorageError> {
     if let Some(legacy) = file.legacy.take() {
         put_authority(&mut file, InstanceId::ELECTION, AuthorityRecord::from_v1(&legacy).encode());
     }
-    // A volume without its member's promises has forgotten them, and so has one whose promises cannot be read.
+    // A volume without its member's promises has lost them, and so has a volume with unreadable promises.
     let is_unreadable = |instance: InstanceId, kind: u16| {
         let kept = instance.is_election() && kind == RecordKind::Authority.number();
         kept && authority(&file, instance).is_none()
@@ -127,8 +126,8 @@ pub fn algorithm(file: &StateFile, instance: InstanceId, name: &str) -> OnDisk {
     }
 }
 
-/// What the last process with this disk left for an instance to go on with. All instances of a process have one
-/// incarnation, so one that is new to this disk goes on from the incarnation of the cluster's election.
+/// The record with which an instance continues after the last process. All instances of a process have one incarnation,
+/// so an instance that is new to this disk continues from the incarnation of the cluster's election.
 pub fn kept(file: &StateFile, instance: InstanceId, name: &str) -> Option<Kept> {
     let mut of_election = authority(file, InstanceId::ELECTION)?;
     let mut authority = authority(file, instance).unwrap_or_else(|| AuthorityRecord::blank(file.volume.safety));
@@ -137,7 +136,7 @@ pub fn kept(file: &StateFile, instance: InstanceId, name: &str) -> Option<Kept> 
     Some(Kept { authority: authority.encode(), algorithm })
 }
 
-/// All that a member keeps goes into the file together.
+/// All records of a member are put into the file together.
 pub fn put(file: &mut StateFile, instance: InstanceId, name: &str, Kept { authority, algorithm }: Kept) {
     put_authority(file, instance, authority);
     if let Some(bytes) = algorithm {
@@ -146,8 +145,8 @@ pub fn put(file: &mut StateFile, instance: InstanceId, name: &str, Kept { author
     }
 }
 
-/// Records are plain values of bounded size: what cannot be encoded is a defect of this program, and going on without
-/// the record would break promises.
+/// Records are plain values of bounded size: a record that cannot be encoded is a defect of this program, and
+/// continuing without it would break promises.
 pub(crate) fn encode<E: std::fmt::Display>(bytes: Result<Vec<u8>, E>) -> Vec<u8> {
     match bytes {
         Ok(bytes) => bytes,

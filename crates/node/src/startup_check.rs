@@ -1,4 +1,4 @@
-//! May this process go on with the votes that are on its disk?
+//! May this process continue with the votes on its disk?
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::records::{self, AuthorityRecord, OnDisk};
 use crate::storage::{StateFile, VolumeRecord};
 
-/// What the operator said about the disk.
+/// What the operator declared about the disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Start {
     /// This is a new cluster: nothing was ever granted.
@@ -21,12 +21,12 @@ pub struct Start {
     pub accept_members: bool,
 }
 
-/// The record and the config do not belong together. Nothing was changed.
+/// The record and the config contradict each other. Nothing was changed.
 #[derive(Debug, Error)]
 pub enum Mismatch {
     #[error(
-        "the data directory is that of member {owner}, and this is member {id}: it would act on promises that it never \
-         made. Name its own with --data-dir, or an empty one"
+        "the data directory belongs to member {owner}, and this is member {id}: it would act on promises that it never \
+         made. Name this member's own directory with --data-dir, or an empty one"
     )]
     Owner { owner: NodeId, id: NodeId },
     #[error(
@@ -47,7 +47,7 @@ pub enum Mismatch {
          member after the other"
     )]
     Algorithm { recorded: String, configured: &'static str },
-    #[error("--bootstrap is for a member that has no votes on disk; this one has: start it without")]
+    #[error("--bootstrap is for a member without votes on disk; this member has votes: start it without --bootstrap")]
     Bootstrap,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn check_record(
     if changed && !start.accept_members { Err(Mismatch::Members) } else { Ok(stored) }
 }
 
-/// The operator's word that nothing was ever granted stands for asking all the others.
+/// The operator's declaration that nothing was ever granted replaces the survey of all other voters.
 fn new_cluster(config: &Config, id: NodeId, stored: Option<StateFile>) -> StateFile {
     let vote = Vote { epoch: Epoch(0), holder: None, longest_lease: config.settings.timing.lease };
     let (members, seen) = (config.votes_digest(), BTreeMap::new());

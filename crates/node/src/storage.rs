@@ -1,7 +1,7 @@
-//! What a member must not forget: one file of sections, replaced as a whole or not at all.
+//! The state that a member must keep: one file of sections, replaced as a whole or not at all.
 //!
 //! In the data directory, `lock` keeps a second process out and `state` holds the sections of everything in this
-//! process. Every write has all of them, so no crash leaves some old and some new; those that this version does not
+//! process. Every write has all sections, so no crash leaves some old and some new; sections that this version does not
 //! know are kept as they are. A file that cannot be trusted is an error with a remedy; it is never overwritten, because
 //! a member that forgot its epoch could repeat it.
 
@@ -30,7 +30,7 @@ pub use v1::{RecordV1, VoteV1};
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_AGAIN: Duration = Duration::from_millis(5);
 
-/// The data directory of one member, held exclusively while this lives.
+/// The data directory of one member, locked exclusively until this is dropped.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
@@ -69,20 +69,20 @@ fn by(pid: Option<u32>) -> String {
 fn move_away(path: &Path, suffix: &str) -> String {
     let path = path.display();
     format!(
-        "move it away (mv {path} {path}.{suffix}) and start again: this member then begins without a past and learns \
-         the epoch from the others"
+        "move it away (mv {path} {path}.{suffix}) and start again: this member then begins without records and learns \
+         the epoch from the other members"
     )
 }
 
 impl Store {
-    /// Makes the directory if need be, locks it and reads the state; `None` if this member has none yet.
+    /// Creates the directory if needed, locks it and reads the state; `None` if this member has none yet.
     pub fn open(dir: impl AsRef<Path>) -> Result<(Store, Option<StateFile>), StorageError> {
         let dir = dir.as_ref();
         fs::create_dir_all(dir).map_err(failed("create the data directory", dir))?;
         let lock = lock(dir)?;
         let store = Store { dir: dir.to_path_buf(), _lock: lock };
         let file = read(&store.path())?;
-        // What a crash between write and rename left behind. `state` is the one that counts.
+        // A crash between write and rename left this behind. `state` is the valid file.
         let temporary = store.temporary();
         match fs::remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -138,7 +138,7 @@ fn lock(dir: &Path) -> Result<File, StorageError> {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let mut holder = String::new();
-            // Only to name it: a lock file without a pid is as locked as one with.
+            // Only to name the process: a lock file without a pid is locked all the same.
             let _ = file.read_to_string(&mut holder);
             return Err(StorageError::Busy { dir: dir.to_path_buf(), pid: holder.trim().parse().ok() });
         }

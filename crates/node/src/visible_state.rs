@@ -1,7 +1,7 @@
-//! What this process shows to the outside, readable by any task or thread without entering the event loop.
+//! What this process shows to clients, readable by any task or thread without entering the event loop.
 //!
 //! The loop writes it. Readers never ask a machine, which may be ahead of its own effects or behind the clock: they see
-//! what was last announced, and a leadership only while its lease runs, compared with the clock by the reader itself.
+//! the last announcement, and a leadership only while its lease runs. The reader itself compares the clock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use types::{InstanceId, Topology, Uid, Wins, since_boot};
 
 use crate::config::ElectionConfig;
 
-/// What all instances of a process share.
+/// The visible state that all instances of a process share.
 #[derive(Debug)]
 pub(crate) struct ProcessState {
     uid: Uid,
@@ -32,7 +32,7 @@ pub(crate) struct ProcessState {
 struct PeerState {
     id: NodeId,
     connected: AtomicBool,
-    /// Nanoseconds since boot; 0 if it was never heard.
+    /// Nanoseconds since boot; 0 if the peer was never heard.
     last_heard_ns: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
@@ -99,7 +99,7 @@ impl PeerState {
     }
 }
 
-/// What one instance shows.
+/// The visible state of one instance.
 #[derive(Debug)]
 pub(crate) struct VisibleState {
     process: Arc<ProcessState>,
@@ -139,7 +139,7 @@ impl VisibleState {
         VisibleState { process, instance, algorithm, topology, safety, wins, election_messages, shown }
     }
 
-    /// Returns what was announced before.
+    /// Returns the previous announcement.
     pub(crate) fn became(&self, now: Standing) -> Option<Standing> {
         let mut shown = lock(&self.shown);
         if now.role != Role::Leader {
@@ -169,7 +169,7 @@ impl VisibleState {
         lock(&self.shown).blank = blank;
     }
 
-    /// What may be said now.
+    /// The standing that may be reported now.
     pub(crate) fn standing(&self) -> Standing {
         self.standing_of(&lock(&self.shown), since_boot())
     }
@@ -256,7 +256,7 @@ mod tests {
         let status = state.status();
         assert_eq!((status.role, status.leader), (Role::Leader, Some(1)));
         assert!(status.lease_ms.is_some_and(|ms| ms > 3_000_000));
-        // The machine waits for a disk that hangs and announces nothing: the reader sees the end all the same.
+        // The machine waits for a disk that hangs and announces nothing: the reader still sees the end of the lease.
         state.leased(Some(since_boot()));
         assert_eq!(state.standing(), nobody);
         let status = state.status();

@@ -1,4 +1,4 @@
-//! How fast the simulator is, measured against the least it could do: move its records through a queue.
+//! The speed of the simulator, compared with the minimum: moving its records through a queue.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -29,7 +29,7 @@ pub struct BenchReport {
     pub bytes_per_node: f64,
 }
 
-/// The row to measure with unless told otherwise: the first on a ring that is cheap enough for millions of nodes.
+/// The default row: the first on a ring that is cheap enough for millions of nodes.
 pub fn bench_row() -> &'static Row {
     let cheap = |row: &&Row| {
         let bounds = (row.bounds)(1024);

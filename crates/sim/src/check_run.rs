@@ -7,7 +7,7 @@ use algorithms::theory::Range;
 use crate::bare::{Trail, Verdict};
 use crate::experiment::{Experiment, Report};
 
-/// Broken promises, in words; empty if all is well.
+/// Violations as text; empty if there are none.
 pub(crate) fn violations(run: &Experiment, trail: &Trail, report: &Report) -> Vec<String> {
     let mut broken = Vec::new();
     if trail.gave_up {
@@ -21,7 +21,8 @@ pub(crate) fn violations(run: &Experiment, trail: &Trail, report: &Report) -> Ve
     broken
 }
 
-/// Exactly one node won and all other living ones follow it. If nodes died on the way, the winner may be among them.
+/// Exactly one node won and all other living nodes follow it. If nodes died during the run, the winner may be among
+/// them.
 fn one_winner(run: &Experiment, trail: &Trail, broken: &mut Vec<String>) {
     let at = |wanted: fn(Verdict) -> bool| (0..run.ids.len()).filter(move |&at| wanted(trail.verdicts[at]));
     let died_later = run.crashes.iter().any(|crash| crash.1 > 0);
@@ -31,7 +32,7 @@ fn one_winner(run: &Experiment, trail: &Trail, broken: &mut Vec<String>) {
         broken.push(format!("more than one leader: {}", names.join(", ")));
     }
     if winners.is_empty() && !died_later {
-        broken.push("nobody won".into());
+        broken.push("no node won".into());
     }
     let undecided = at(Verdict::undecided).count();
     if undecided > 0 && !died_later {
@@ -40,12 +41,12 @@ fn one_winner(run: &Experiment, trail: &Trail, broken: &mut Vec<String>) {
     if let [winner] = winners[..] {
         let astray = trail.verdicts.iter().filter(|v| matches!(v, Verdict::Follows(id) if *id != winner.id)).count();
         if astray > 0 {
-            broken.push(format!("{astray} nodes follow somebody else than the winner {winner}"));
+            broken.push(format!("{astray} nodes follow another node than the winner {winner}"));
         }
     }
 }
 
-/// The winner is the one the row promises. Nothing is promised if somebody died on the way.
+/// The winner is the node that the row specifies. Nothing is specified if a node died during the run.
 fn right_winner(run: &Experiment, trail: &Trail, report: &Report, broken: &mut Vec<String>) {
     let eligible = |at: &usize| match run.row.elects {
         Elects::Best => true,

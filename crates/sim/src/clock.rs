@@ -1,10 +1,10 @@
-//! How long a computation took, as far as that can be told on a busy machine.
+//! How long a computation took, as exactly as a busy machine permits.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Runs from its creation. Reads the time this thread has been on a processor where the system tells it, so that a
-/// measurement does not contain other people's work; else the wall clock.
+/// Runs from its creation. Reads the time that this thread has been on a processor, if the system reports it, so that a
+/// measurement does not contain other processes' work; else the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch {
     wall: Instant,

@@ -1,5 +1,5 @@
-//! A run as a picture: processes are lines, time goes to the right, messages are arrows. A run too large to draw is
-//! shown as what it sent per round, and the picture says what it left out.
+//! A run as a picture: processes are lines, time runs to the right, messages are arrows. A run too large to draw is
+//! shown as its messages per round, and the picture names what it left out.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use algorithms::{Outcome, Uid};
 use crate::observe::{Mark, Passage, ROUND, Recording, What};
 use crate::svg::{colour, escape, page, text};
 
-/// Beyond these nobody can read the arrows.
+/// Beyond these limits the arrows are unreadable.
 pub const MAX_DRAWN_NODES: usize = 40;
 pub const MAX_DRAWN_MESSAGES: usize = 400;
 
@@ -46,7 +46,7 @@ fn diagram(title: &str, ids: &[Uid], recording: &Recording) -> String {
     let ends = recording.messages.iter().map(|m| m.arrived.map_or(m.sent, |end| end.0));
     let last = ends.chain(recording.marks.iter().map(|mark| mark.at)).max().unwrap_or(0).max(ROUND);
     let rounds = last as f64 / ROUND as f64;
-    // Long silences are squeezed: at most 4000 pixels in all.
+    // Long silences are shortened: at most 4000 pixels in total.
     let scale = Scale { per_round: (1200.0 / rounds).clamp(44.0, 90.0).min(4000.0 / rounds) };
     let width = (scale.x(last) + 60.0).max(420.0);
     let height = TOP + ids.len() as f64 * ROW + 30.0;
@@ -119,7 +119,7 @@ fn arrow(message: &Passage, ids: &[Uid], kinds: &[&str], scale: &Scale) -> Strin
             None => "still in flight at the end".into(),
         }
     );
-    // A message to oneself is a loop above the line.
+    // A message to the sender itself is a loop above the line.
     let path = if message.from == message.to {
         format!("M{x1:.1} {y1:.1}C{x1:.1} {:.1} {x2:.1} {:.1} {x2:.1} {y2:.1}", y1 - 26.0, y2 - 26.0)
     } else {
@@ -158,7 +158,7 @@ fn sign(mark: &Mark, ids: &[Uid], scale: &Scale) -> String {
             format!(r##"<circle cx="{x:.1}" cy="{y}" r="4.5" fill="#222" stroke="#fff""##),
             match outcome {
                 Outcome::Follow(Some(uid)) => format!("follows {uid}"),
-                Outcome::Follow(None) => "knows that somebody won".into(),
+                Outcome::Follow(None) => "knows that a node won".into(),
                 other => format!("{other:?}"),
             },
         ),
@@ -173,7 +173,7 @@ fn rounds(at: u64) -> f64 {
     at as f64 / ROUND as f64
 }
 
-/// Messages per round as bars, senders as a line: what survives of a run that is too large.
+/// Messages per round as bars, senders as a line: the picture of a run that is too large.
 fn summary(title: &str, nodes: usize, messages: u64, recording: &Recording) -> String {
     let (width, height, floor) = (960.0, 420.0, 370.0);
     let per_bar = recording.rounds.len().div_ceil(MAX_BARS).max(1);

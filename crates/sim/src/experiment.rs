@@ -15,7 +15,7 @@ use crate::observe::{Blind, Observer};
 /// Above this size the exact expectation of a run is not computed: it takes as long as the run.
 const MAX_EXPECTED_NODES: usize = 1 << 20;
 
-/// What to run.
+/// The description of a run.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     pub row: &'static Row,
@@ -53,7 +53,7 @@ impl fmt::Display for Schedule {
     }
 }
 
-/// What a run cost and whether it was right.
+/// The cost of a run, and its violations.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub algorithm: &'static str,
@@ -70,7 +70,7 @@ pub struct Report {
     pub rounds: Option<u64>,
     pub steps: u64,
     pub wall: Duration,
-    /// Of the wall time, what the run was on a processor.
+    /// The part of the wall time in which the run was on a processor.
     pub busy: Duration,
     pub peak_in_flight: usize,
     /// The simulator's own arrays, machines included, per node.
@@ -112,7 +112,7 @@ impl Messages {
 }
 
 impl Experiment {
-    /// Everybody starts at once, nobody dies.
+    /// All nodes start at once, no node dies.
     pub fn new(row: &'static Row, ids: Vec<Uid>) -> Self {
         Experiment {
             row,
@@ -125,7 +125,7 @@ impl Experiment {
         }
     }
 
-    /// What cannot be run, said before it is tried.
+    /// Reports an experiment that cannot be run, before it is run.
     pub fn check(&self) -> Result<(), String> {
         let nodes = self.ids.len();
         if nodes == 0 {
@@ -140,7 +140,7 @@ impl Experiment {
             return Err(format!("id {} is there twice", twice.0));
         }
         if self.initiators.count(nodes) == 0 {
-            return Err("somebody has to start: no initiators".into());
+            return Err("at least one node has to start: no initiators".into());
         }
         if let Initiators::At(positions) = &self.initiators
             && (positions.last().is_some_and(|&at| at >= nodes) || positions.windows(2).any(|pair| pair[0] >= pair[1]))
@@ -148,7 +148,7 @@ impl Experiment {
             return Err("initiators are positions on the ring, ascending".into());
         }
         if let Some(crash) = self.crashes.iter().find(|crash| crash.0 >= nodes) {
-            return Err(format!("nobody at position {} to crash", crash.0));
+            return Err(format!("no node at position {} to crash", crash.0));
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ impl Experiment {
         self.observe(Blind).map(|(report, Blind)| report)
     }
 
-    /// Runs with somebody watching.
+    /// Runs with an observer.
     pub fn observe<O: Observer>(&self, observer: O) -> Result<(Report, O), String> {
         self.check()?;
         let setup = self.setup();
@@ -187,7 +187,7 @@ impl Experiment {
         }
     }
 
-    /// Positions dead from the start, ascending; `None` if somebody dies later, which theory knows nothing about.
+    /// Positions dead from the start, ascending; `None` if a node dies later: theory does not cover that.
     fn dead(&self) -> Option<Vec<usize>> {
         let mut dead: Vec<usize> = self.crashes.iter().map(|crash| crash.0).collect();
         dead.sort_unstable();
@@ -253,7 +253,7 @@ impl<O: Observer> Visitor for Bare<'_, O> {
         (trail, E::Message::KINDS, observer)
     }
 
-    /// Synchronous machines know one schedule only.
+    /// Synchronous machines have one schedule only.
     fn rounds<R: Rounds>(self, _: &'static Row) -> Self::Output {
         let (trail, observer) = bare::run_rounds::<R, O>(self.setup, self.observer);
         (trail, R::Message::KINDS, observer)

@@ -8,13 +8,13 @@ use serde_json::json;
 
 use crate::observe::{ROUND, Recording, What};
 
-/// One thing that happened, in order.
+/// One event, in order.
 struct Entry {
     seq: u64,
     at: u64,
     node: usize,
     text: String,
-    /// For a delivery: which message.
+    /// For a delivery: the message.
     received: Option<usize>,
     sent: Option<usize>,
 }

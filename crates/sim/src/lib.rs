@@ -1,9 +1,10 @@
 //! The simulator: the machines of the catalog alone, counted exactly, and whole members under seeded faults.
 //!
 //! - [`Experiment`] runs a bare algorithm on 1..10^7 nodes and compares its cost with theory.
-//!   [`step_through`] lets somebody choose each delivery; [`Recording`] watches, [`draw`], [`shiviz`] and [`chrome`] show.
+//!   [`step_through`] lets a caller choose each delivery; [`Recording`] records, [`draw`], [`shiviz`] and [`chrome`]
+//!   show.
 //! - [`sweep`] runs many of them over sizes, for tables and plots; [`bench_sim`] measures the simulator itself.
-//! - [`run_faults`] runs whole members while everything goes wrong, and checks the invariants.
+//! - [`run_faults`] runs whole members under faults, and checks the invariants.
 
 mod bare;
 mod bench;

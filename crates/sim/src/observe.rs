@@ -1,4 +1,4 @@
-//! Watching a bare run: every send, delivery and decision, at no cost when nobody watches.
+//! Observing a bare run: every send, delivery and decision, at no cost without an observer.
 
 use std::fmt::Debug;
 
@@ -7,9 +7,9 @@ use algorithms::{Kind, Outcome};
 /// Time in a bare run: one round is a million ticks, so that random delays have room below it.
 pub const ROUND: u64 = 1_000_000;
 
-/// Told what happens, as it happens. Times are ticks of [`ROUND`] to the round; nodes are positions.
+/// Gets every event as it happens. Times are ticks of [`ROUND`] to the round; nodes are positions.
 pub trait Observer: Send {
-    /// Travels with a message, so that the delivery can be told from the send. `()` costs nothing.
+    /// Travels with a message, so that a delivery can be matched with its send. `()` costs nothing.
     type Tag: Copy + Debug + Send;
 
     fn sent(&mut self, at: u64, from: usize, to: usize, kind: Kind, message: &dyn Debug) -> Self::Tag;
@@ -22,7 +22,7 @@ pub trait Observer: Send {
     fn crashed(&mut self, _at: u64, _node: usize) {}
 }
 
-/// Watches nothing.
+/// Observes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Blind;
 
@@ -33,14 +33,14 @@ impl Observer for Blind {
     fn sent(&mut self, _: u64, _: usize, _: usize, _: Kind, _: &dyn Debug) {}
 }
 
-/// A whole run, for drawing and export. Of a run with more messages than `limit` only their number is kept.
+/// A whole run, for drawing and export. Of the messages beyond `limit` only their number is kept.
 #[derive(Clone, Debug)]
 pub struct Recording {
     pub messages: Vec<Passage>,
     pub marks: Vec<Mark>,
-    /// How many messages there were beyond the limit.
+    /// The number of messages beyond the limit.
     pub dropped: u64,
-    /// Messages sent per round, and how many nodes sent any: what remains visible of a run too large to draw.
+    /// Messages sent per round, and how many nodes sent any: the summary of a run too large to draw.
     pub rounds: Vec<RoundSummary>,
     limit: usize,
     seq: u64,
@@ -57,7 +57,7 @@ pub struct Passage {
     pub text: String,
     /// When it ended, and whether a living node received it; `None` if it was still in flight at the end.
     pub arrived: Option<(u64, bool)>,
-    /// Its place among all sends, deliveries and marks: ties in time are broken by it.
+    /// Its position among all sends, deliveries and marks: it orders events of the same time.
     pub send_seq: u64,
     pub arrive_seq: u64,
 }

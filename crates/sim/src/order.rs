@@ -1,4 +1,4 @@
-//! In which order the ids 1..n sit on a ring.
+//! The orders of the ids 1..n on a ring.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ pub enum Order {
     Increasing,
     Decreasing,
     /// Neighbours alternate between small and large at every scale: the most survivors per phase for algorithms that
-    /// halve the field.
+    /// halve the number of candidates.
     BitReversal,
 }
 
@@ -30,7 +30,7 @@ impl Order {
         }
     }
 
-    /// The ids 1..=nodes in clockwise order; the seed matters to `Random` only.
+    /// The ids 1..=nodes in clockwise order; only `Random` uses the seed.
     pub fn ids(self, nodes: usize, seed: u64) -> Vec<Uid> {
         let nodes = u32::try_from(nodes).expect("ids are 32 bits wide");
         match self {
@@ -46,7 +46,7 @@ impl Order {
     }
 }
 
-/// Off powers of two, the next larger power's order without the numbers that are too large.
+/// For other sizes than powers of two: the order of the next larger power without the numbers that are too large.
 fn bit_reversal(nodes: u32) -> Vec<Uid> {
     let bits = nodes.next_power_of_two().trailing_zeros();
     if bits == 0 {

@@ -1,4 +1,4 @@
-//! Measured against theory: a log-log plot, and below it their quotient, which shows what the first one hides.
+//! Measured against theory: a log-log plot, and below it their quotient, which shows what the log-log plot hides.
 
 use std::fmt::Write;
 
@@ -13,8 +13,8 @@ pub struct Series {
     pub theory: Vec<(f64, f64)>,
 }
 
-/// How a series is told from the others: there are more algorithms than colours that can be told apart, so the next
-/// ones have another dash and another mark too.
+/// The appearance of a series: there are more algorithms than distinguishable colours, so further series have another
+/// dash and another mark too.
 struct Look(usize);
 
 impl Look {
@@ -35,7 +35,7 @@ impl Look {
         format!("<path d=\"{shape}\" {paint}><title>{title}</title></path>\n")
     }
 
-    /// One more for each time the colours are used up.
+    /// One more for each time that all colours are used.
     fn style(&self) -> usize {
         self.0 / COLOURS.len() % 3
     }

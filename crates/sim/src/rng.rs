@@ -2,7 +2,7 @@
 
 use algorithms::drive::Dice;
 
-/// The same seed gives the same words on every machine, for ever: no library may change that under us.
+/// The same seed gives the same words on every machine, for ever: no library update may change them.
 #[derive(Clone, Debug)]
 pub struct Rng([u64; 4]);
 
@@ -59,7 +59,7 @@ impl Rng {
     }
 }
 
-/// The word at a place of the stream that belongs to the seed.
+/// The word at a position of the seed's stream.
 #[inline]
 pub(crate) fn word_at(seed: u64, place: u64) -> u64 {
     Dice(seed.rotate_left(32) ^ place.wrapping_mul(0xd134_2543_de82_ef95)).roll()

@@ -1,4 +1,4 @@
-//! A run by hand: somebody else chooses which message is delivered next.
+//! A run by hand: the caller chooses which message is delivered next.
 
 use algorithms::catalog::{self, Row, Visitor};
 use algorithms::{Election, Rounds};
@@ -10,11 +10,11 @@ use crate::observe::Recording;
 
 /// A run that waits for the next choice.
 pub trait Steps {
-    /// What can happen next: for each link the oldest message on it; when nothing is in flight, the next timer.
+    /// The possible next events: for each link the oldest message on it; when nothing is in flight, the next timer.
     fn choices(&self) -> Vec<Choice>;
-    /// Lets one of them happen; false if there is no such choice.
+    /// Carries out one of them; false if there is no such choice.
     fn take(&mut self, choice: usize) -> bool;
-    /// Everybody's machine, in words, in the order of the ids.
+    /// All machines, as text, in the order of the ids.
     fn states(&self) -> Vec<String>;
     fn verdicts(&self) -> &[Verdict];
     fn recording(&self) -> &Recording;
@@ -22,13 +22,13 @@ pub trait Steps {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Choice {
-    /// Positions, the kind's name and the message in words.
+    /// Positions, the kind's name and the message as text.
     Deliver { from: usize, to: usize, kind: &'static str, text: String },
     /// A timer of this position fires.
     Timer { node: usize },
 }
 
-/// Runs an experiment under somebody's hands; its schedule is ignored.
+/// Runs an experiment step by step; its schedule is ignored.
 pub fn step_through<R>(experiment: &Experiment, drive: impl FnOnce(&mut dyn Steps) -> R) -> Result<R, String> {
     experiment.check()?;
     let setup = experiment.setup();

@@ -1,4 +1,4 @@
-//! The little SVG that pictures need: text that is safe to embed, colours, and a page that works in dark mode.
+//! The SVG that pictures need: text that is safe to embed, colours, and a page that works in dark mode.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Many runs over many sizes: what theory says beside what it costs.
+//! Many runs over many sizes: measured cost beside theory.
 
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ pub struct SweepOptions {
     pub order: Order,
     pub trials: u64,
     pub seed: u64,
-    /// A size whose trials would send more messages than this is skipped, and said so.
+    /// A size whose trials would send more messages than this is skipped and reported.
     pub budget: f64,
 }
 
@@ -51,7 +51,7 @@ pub struct SweepRow {
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct SweepReport {
     pub rows: Vec<SweepRow>,
-    /// What was not run, and why.
+    /// The runs that were skipped, and why.
     pub skipped: Vec<String>,
     pub violations: Vec<String>,
 }
@@ -83,7 +83,7 @@ pub fn sweep(options: &SweepOptions, progress: impl Fn(usize, usize) + Sync) -> 
         }
     });
     let mut found = found.into_inner().expect("no thread panics");
-    // In the order of the request, whoever was first.
+    // In the order of the request, not in the order of finishing.
     let place = |row: &Row| options.rows.iter().position(|known| known.name == row.name);
     found.sort_by_key(|(row, size, _)| (place(row), *size));
     for (row, size, reports) in found.iter().filter(|cell| !cell.2.is_empty()) {

@@ -12,7 +12,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// `None`: the news is something else.
+    /// `None`: the news is no change of standing.
     pub fn of(news: &News) -> Option<Self> {
         let News::Became { announcement, transition } = news else { return None };
         let (role, epoch) = (transition.now.role, transition.now.epoch.0);

@@ -1,4 +1,4 @@
-//! Who claimed to lead, asked of every member as fast as it answers, and the property that judges it.
+//! Claims to lead, asked of every member as fast as it answers, and the property that judges them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ pub struct Claim {
 }
 
 /// No request that was sent after a claim was received is answered with a claim of an earlier epoch, and no epoch is
-/// claimed by two members. Gives the first two claims that do not go together.
+/// claimed by two members. Returns the first two claims that contradict each other.
 pub fn conflict(claims: &[Claim]) -> Option<(Claim, Claim)> {
     let mut owners: BTreeMap<u64, Claim> = BTreeMap::new();
     for &claim in claims {
@@ -47,7 +47,7 @@ pub fn conflict(claims: &[Claim]) -> Option<(Claim, Claim)> {
     None
 }
 
-/// Asks every member for its status over a connection of its own, again and again, until it is judged.
+/// Asks every member for its status over a connection of its own, repeatedly, until the claims are judged.
 #[derive(Debug)]
 pub struct Pollers {
     claims: Arc<Mutex<Vec<Claim>>>,
@@ -65,16 +65,16 @@ impl Pollers {
         Pollers { claims, asked, tasks }
     }
 
-    /// One more question, over a connection that was opened before. A paused member finds it when it wakes up.
+    /// One more request, over a connection that was opened before. A paused member reads it when it continues.
     pub fn ask_once(&mut self, client: Client) {
         let claims = self.claims.clone();
         self.tasks.spawn(async move {
-            // A member that was killed meanwhile claims nothing.
+            // A member that was killed in the meantime claims nothing.
             let _ = ask(&client, &claims).await;
         });
     }
 
-    /// Everything that was claimed so far must go together. Gives the number of answers, and of claims.
+    /// No two claims so far may contradict each other. Returns the number of answers, and of claims.
     pub fn judge(&self, live: &Live) -> (u64, usize) {
         let claims = self.claims.lock().unwrap().clone();
         if let Some((earlier, later)) = conflict(&claims) {
@@ -83,14 +83,14 @@ impl Pollers {
         (self.asked.load(Ordering::Relaxed), claims.len())
     }
 
-    /// Waits until a poller has heard a claim of this epoch, or of a later one.
+    /// Waits until a poller has received a claim of this epoch, or of a later one.
     pub async fn heard(&self, epoch: u64) {
         let found = async {
             while !self.claims.lock().unwrap().iter().rev().take(100).any(|claim| claim.epoch >= epoch) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("nobody claimed epoch {epoch}"));
+        tokio::time::timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("no member claimed epoch {epoch}"));
     }
 }
 
@@ -101,7 +101,7 @@ async fn poll(endpoint: Endpoint, settings: ClientSettings, claims: Arc<Mutex<Ve
                 asked.fetch_add(1, Ordering::Relaxed);
             }
         }
-        // Killed, or not started: it takes a while to come back.
+        // Killed, or not started: its return takes a while.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn an_answer_to_an_earlier_question_may_be_out_of_date() {
-        // Asked before the later claim was known, answered after it: the member may have slept over its answer.
+        // Asked before the later claim was known, answered after it: the member may have been paused before its answer
+        // arrived.
         assert_eq!(conflict(&claims(&[(0, 1, 5, 7), (2, 9, 5, 7), (3, 4, 4, 8)])), None);
     }
 

@@ -20,7 +20,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Beside clusters of other tests.
+    /// Runs beside clusters of other tests.
     pub fn start(plan: &Plan) -> Self {
         Self::start_with(plan, "")
     }
@@ -34,7 +34,8 @@ impl Live {
         Self::prepare(plan, scratch, lines, Machine::shared()).started()
     }
 
-    /// With the machine to itself: members that starve lose their leases, and some tests are about none being lost.
+    /// Has the machine to itself: members that get no processor lose their leases, and some tests require that none is
+    /// lost.
     pub fn alone(plan: &Plan) -> Self {
         Self::alone_with(plan, "")
     }
@@ -43,7 +44,7 @@ impl Live {
         Self::alone_prepared(plan, lines).started()
     }
 
-    /// Everything is there, no member runs.
+    /// All files exist, no member runs.
     pub fn alone_prepared(plan: &Plan, lines: &str) -> Self {
         Self::prepare(plan, Scratch::new("live").unwrap(), lines, Machine::alone())
     }
@@ -61,7 +62,7 @@ impl Live {
         self
     }
 
-    /// Waits until these members all follow one leader, which is one of them, and gives it with its epoch.
+    /// Waits until these members all follow one leader, which is one of them, and returns it with its epoch.
     pub async fn agreement(&mut self, among: &[u32]) -> (u32, u64) {
         self.agreement_that(among, |_, _| true).await
     }
@@ -83,14 +84,14 @@ impl Live {
         judge(&self.observer).unwrap()
     }
 
-    /// A conversation with one member.
+    /// A connection to one member.
     pub async fn client(&self, id: u32) -> Client {
         let endpoint = &self.cluster.endpoints()[id as usize - 1];
         Client::connect(&endpoint.address, self.cluster.settings()).await.unwrap()
     }
 
-    /// Waits until these voters know what they granted. A voter without a record of that makes no majority, however long
-    /// it is connected: the first leader of a new cluster needs a majority of them, not all.
+    /// Waits until these voters know what they granted. A voter without a record of that does not count for a majority,
+    /// however long it is connected: the first leader of a new cluster needs a majority of them, not all.
     pub async fn voting(&self, ids: &[u32]) {
         let asking = async {
             while self.ask(ids).await.iter().any(|status| status.blank) {
@@ -101,8 +102,8 @@ impl Live {
         assert!(in_time, "one of {ids:?} has no record of what it granted\n{}", self.logs());
     }
 
-    /// What these members say of themselves at a moment when they all stood still. Their counters only grow: if none
-    /// has between two readings, the readings were true in between, of all of them at once.
+    /// The statuses of these members at a moment when none of them changed. Their counters only grow: if none has grown
+    /// between two readings, the readings were true in between, for all of them at once.
     pub async fn at_rest(&self, ids: &[u32], fits: impl Fn(&[MemberStatus]) -> bool) -> Vec<MemberStatus> {
         let counters = |all: &[MemberStatus]| all.iter().map(|s| (s.sent, s.received, s.epoch)).collect::<Vec<_>>();
         let repeated = async {
@@ -127,7 +128,7 @@ impl Live {
         all
     }
 
-    /// What the members last logged, for failures.
+    /// The members' last log lines, for failures.
     pub fn logs(&self) -> String {
         let logs = self.cluster.ids().map(|id| format!("-- {id}\n{}", self.cluster.log_tail(id, 15)));
         logs.collect::<Vec<_>>().join("\n")

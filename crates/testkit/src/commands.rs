@@ -1,4 +1,4 @@
-//! `ctl` as a process, and what it said.
+//! `ctl` as a process, and its output.
 
 use std::process::Output;
 

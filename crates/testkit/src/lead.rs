@@ -11,10 +11,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::{Live, PATIENCE, Scratch, ctl_binary};
 
-/// In the environment of everything that a test starts.
+/// In the environment of every process that a test starts.
 const MARK: &str = "CONCLAVE_TEST_MARK";
 
-/// Forks, daemonises twice over, and ignores every signal that can be ignored. Five processes say that they are up.
+/// Forks, daemonises twice over, and ignores every signal that can be ignored. Five processes report that they are up.
 pub const STUBBORN: &str = r#"
     trap '' TERM INT HUP QUIT
     leaf='trap "" TERM INT HUP QUIT; echo up >&3; while :; do sleep 1000; done'
@@ -26,8 +26,8 @@ pub const STUBBORN: &str = r#"
 "#;
 const STUBBORN_PROCESSES: usize = 5;
 
-/// A `ctl lead` and what its command writes to descriptor 3, which all of the command's processes have and nobody else:
-/// its end is the end of the last one.
+/// A `ctl lead` and the output of its command on descriptor 3, which only the command's processes have: its end is the
+/// end of the last of them.
 #[derive(Debug)]
 pub struct Lead {
     pub ctl: Child,
@@ -65,7 +65,7 @@ impl Lead {
         tokio::time::timeout(PATIENCE, self.said.recv()).await.expect("the command says something, or ends")
     }
 
-    /// Waits until all of the stubborn are up.
+    /// Waits until all stubborn processes are up.
     pub async fn up(&mut self) {
         for _ in 0..STUBBORN_PROCESSES {
             assert_eq!(self.next().await.as_deref(), Some("up"));
@@ -73,14 +73,14 @@ impl Lead {
         assert!(self.processes().len() > STUBBORN_PROCESSES, "{:?}", self.processes());
     }
 
-    /// Waits until the last process of the command is gone.
+    /// Waits until the last process of the command has ended.
     pub async fn gone(&mut self) {
         while self.next().await.is_some() {}
         let left = self.processes();
         assert!(left.is_empty(), "left behind: {left:?}");
     }
 
-    /// The end of `ctl`, and of the guard: both have the stdout.
+    /// The end of `ctl`, and of the guard: both hold the stdout.
     pub async fn exit(&mut self) -> ExitStatus {
         let stdout = self.ctl.stdout.as_mut().unwrap();
         let mut sink = tokio::io::sink();
@@ -88,7 +88,7 @@ impl Lead {
         tokio::time::timeout(PATIENCE, self.ctl.wait()).await.expect("ctl ends").unwrap()
     }
 
-    /// Everything of the command that lives: neither `ctl` nor the guard.
+    /// All processes of the command, without `ctl` and the guard.
     pub fn processes(&self) -> Vec<(i32, String)> {
         marked(&self.mark).into_iter().filter(|(_, line)| !line.starts_with("ctl ") && !is_ctl(line)).collect()
     }
@@ -103,7 +103,7 @@ impl Lead {
     }
 }
 
-/// A test that fails leaves nothing behind either.
+/// A test that fails leaves no process behind either.
 impl Drop for Lead {
     fn drop(&mut self) {
         for (pid, _) in std::iter::from_fn(|| marked(&self.mark).pop()) {
@@ -141,7 +141,7 @@ pub fn marked(mark: &str) -> Vec<(i32, String)> {
         environment.split(|&byte| byte == 0).any(|entry| entry == wanted.as_bytes())
     };
     let paths = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
-    // The memory of a zombie is gone, and with it its environment; or its command line, if it ends between two looks.
+    // A zombie has no memory, and so no environment; or no command line, if it ends between two reads.
     paths
         .filter(|path| has_mark(path))
         .filter_map(|path| {

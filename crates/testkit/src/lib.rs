@@ -23,7 +23,7 @@ pub use cluster::Live;
 pub use commands::{ctl, done, refused, stderr, stdout};
 pub use ctl::cluster::{Cluster, Plan, Scratch, free_ports_elsewhere};
 
-/// Far more than anything here takes on a free machine; tests share two cores.
+/// Far more than anything here takes on an idle machine; tests share two cores.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The root of the repository.
@@ -31,13 +31,13 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A number out of the environment, for tests that may run longer than they do by default.
+/// A number from the environment, for tests that may run longer than by default.
 pub fn number(variable: &str, default: u64) -> u64 {
     let Ok(text) = std::env::var(variable) else { return default };
     text.parse().unwrap_or_else(|error| panic!("{variable} = {text:?}: {error}"))
 }
 
-/// Looks again and again: files and other processes have no event to wait for.
+/// Looks repeatedly: files and other processes have no event to wait for.
 pub async fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let looking = async {
         loop {

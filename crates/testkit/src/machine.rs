@@ -15,7 +15,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Beside any number of others, and never beside one that is alone.
+    /// Beside any number of other clusters, and never beside one that is alone.
     pub(crate) fn shared() -> Self {
         Self::lock(FlockOperation::LockShared)
     }

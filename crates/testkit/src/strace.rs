@@ -16,7 +16,7 @@ pub struct Call {
     pub file: String,
 }
 
-/// False, and loud, where processes cannot be traced. Under `CI=true` a failure.
+/// False, with a message, if processes cannot be traced. Under `CI=true` a failure.
 pub fn works() -> bool {
     let works = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).status().is_ok_and(|s| s.success());
     if !works {
@@ -31,8 +31,8 @@ fn skipped(why: &str) {
     eprintln!("SKIPPED: {why}");
 }
 
-/// Puts the same words, as those before a command line, on a process that runs already. It is traced when this returns,
-/// and until the child is dropped. `None`, and loud, where only a child may be traced.
+/// Applies these words, as before a command line, to a process that runs already. It is traced when this returns, and
+/// until the child is dropped. `None`, with a message, if only a child may be traced.
 pub async fn attach(words: &[String], pid: u32) -> Option<tokio::process::Child> {
     let quiet = |word: &&String| word.as_str() != "-qq";
     let mut command = tokio::process::Command::new(&words[0]);
@@ -45,7 +45,7 @@ pub async fn attach(words: &[String], pid: u32) -> Option<tokio::process::Child>
         skipped(&format!("strace may not trace a running process: {line}"));
         return None;
     }
-    // It must be able to go on talking.
+    // Its output must be read on, or it would block.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     Some(strace)
 }
@@ -69,7 +69,7 @@ pub fn record(into: &Path) -> Vec<String> {
     line
 }
 
-/// What was recorded of calls on files below this directory, in the order in which they began.
+/// The recorded calls on files below this directory, in the order in which they began.
 pub fn calls(recorded: &Path, below: &Path) -> Vec<Call> {
     let text = fs::read_to_string(recorded).unwrap_or_else(|error| panic!("{}: {error}", recorded.display()));
     let below = below.canonicalize().expect("the directory");
@@ -87,7 +87,7 @@ fn call(line: &str, below: &str) -> Option<Call> {
     Some(Call { name: name.to_owned(), file })
 }
 
-/// Where the first call of this name on this file is, at or after a position.
+/// The position of the first call of this name on this file, at or after a position.
 pub fn find(calls: &[Call], from: usize, name: &str, file: &str) -> Option<usize> {
     let found = calls.iter().skip(from).position(|call| call.name.starts_with(name) && call.file == file)?;
     Some(from + found)

@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use crate::{Cluster, PATIENCE, Scratch, node_binary};
 
-/// What is on the disk of a member.
+/// The records on the disk of a member.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Recorded {
     pub file: StateFile,
@@ -29,7 +29,7 @@ impl Recorded {
     }
 }
 
-/// Of a member that runs or not. Read from a copy: the directory itself is locked while it runs, and the file is
+/// For a running member too. Read from a copy: the directory itself is locked while the member runs, and the file is
 /// replaced as a whole.
 pub fn record(data: &Path) -> Option<Recorded> {
     let copy = Scratch::new("record").unwrap();
@@ -54,7 +54,7 @@ pub fn start(wrapper: &[String], cluster: &Cluster, config: &Path, id: u32, data
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// The same, until it ends by itself.
+/// The same, until the process ends by itself.
 pub async fn run(wrapper: &[String], cluster: &Cluster, config: &Path, id: u32, data: &Path) -> Output {
     let running = start(wrapper, cluster, config, id, data).wait_with_output();
     tokio::time::timeout(PATIENCE, running).await.expect("the member ends by itself").unwrap()

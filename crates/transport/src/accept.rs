@@ -1,4 +1,4 @@
-//! The accepting side until a connection is authenticated: many strangers, little memory, short patience.
+//! The accepting side until a connection is authenticated: many unknown diallers, little memory, short deadlines.
 
 use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
@@ -23,12 +23,12 @@ use crate::hello::{AcceptorHello, Hello, HelloError, Role, SPOKEN};
 use crate::loglimit::{LogLimit, Topic};
 use crate::seen::Seen;
 
-/// How long a refused dialler has to read why.
+/// How long a refused dialler has to read the reason.
 const LINGER: Duration = Duration::from_millis(500);
-/// Pause after a failed accept: out of file descriptors is not cured by asking again at once.
+/// Pause after a failed accept: an immediate retry does not help when file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What handshakes need to know, shared by all of them.
+/// What all handshakes need to know.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) identity: Identity,
@@ -40,7 +40,7 @@ pub(crate) struct Context {
     pub(crate) seen: Seen,
 }
 
-/// What handshake tasks hand to the event loop.
+/// What handshake tasks send to the event loop.
 #[derive(Debug)]
 pub(crate) enum Arrival {
     Dialled {
@@ -49,7 +49,7 @@ pub(crate) enum Arrival {
         result: Result<Connected, DialError>,
     },
     Accepted(Accepted),
-    /// The far side says that it is this peer, and calls our incarnation an old one.
+    /// The far side claims to be this peer and calls this member's incarnation stale.
     Doubted(PeerId),
 }
 
@@ -59,11 +59,11 @@ pub(crate) struct Accepted {
     pub(crate) parts: (TcpStream, BytesMut),
     pub(crate) address: SocketAddr,
     pub(crate) who: Authenticated,
-    /// Takes the socket back with the reason if it is not admitted: telling the dialler takes time the loop has not.
+    /// Takes the socket back with the reason if it is not admitted: telling the dialler would block the event loop.
     pub(crate) refuse: oneshot::Sender<(TcpStream, Refusal)>,
 }
 
-/// Who has authenticated.
+/// The authenticated far side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Authenticated {
     Peer(Claim),
@@ -87,7 +87,8 @@ pub(crate) async fn listen(listener: TcpListener, context: Arc<Context>, arrival
         };
         while tasks.try_join_next().is_some() {}
         by_age.retain(|task| !task.is_finished());
-        // The oldest goes, not the newest: an honest handshake takes milliseconds, so the oldest is the least honest.
+        // Ends the oldest handshake, not the newest: an honest one takes milliseconds, so the oldest is the most
+        // suspect.
         while by_age.len() >= context.unauthenticated_max.max(1) {
             if let Some(oldest) = by_age.pop_front() {
                 oldest.abort();
@@ -137,7 +138,7 @@ async fn serve(stream: TcpStream, address: SocketAddr, context: Arc<Context>, ar
 enum AcceptError {
     #[error(transparent)]
     Refused(Refusal),
-    /// The refusal is logged; the dialler could not read it and is told our versions.
+    /// The refusal is logged; the dialler could not read it, so it is sent the versions of this member.
     #[error(transparent)]
     NoCommonVersion(Refusal),
     #[error(transparent)]
@@ -158,7 +159,7 @@ async fn handshake(
     let (version, hello) = Hello::from_bytes(&hello_bytes)?;
     if let Role::Peer(peer) = &hello.role {
         *claimed = Some(peer.id);
-        // A cut keeps the hello from arriving; the handshake's deadline goes on.
+        // A cut keeps the hello from arriving; the handshake's deadline keeps running.
         context.faults.uncut(peer.id).await;
     }
     me.check_hello(&hello, |id| context.known.contains(&id))
@@ -190,7 +191,7 @@ async fn handshake(
     })
 }
 
-/// A duplicate id is found by its address, so the refusal names it.
+/// An operator finds a duplicate id by its address, so the refusal names the address.
 fn with_address(mut refusal: Refusal, address: SocketAddr) -> Refusal {
     if refusal.code == RefuseCode::Duplicate {
         refusal.text = format!("{} at {address}", refusal.text);
@@ -206,8 +207,8 @@ async fn send_refusal(
     context: &Context,
 ) {
     log_refusal(context, address, claimed, refusal);
-    // A refusal reads the same at every step and in every version, so it need not be known which answer the dialler
-    // waits for.
+    // A refusal has the same encoding at every step and in every version, so the step that the dialler has reached does
+    // not matter.
     if let Ok(frame) = codec::to_vec(&Verdict::Refused(refusal.clone())) {
         let _ = timeout(LINGER, channel.send_last(&frame)).await;
     }

@@ -1,28 +1,28 @@
-//! Which connection between two members stays: at most one, the same one at both ends, without a report in between.
+//! Which connection between two members stays: at most one, the same one at both ends, with no report of the other one.
 //!
 //! Each connection is kept or dropped by two steps: its acceptor *admits* it (and sends the welcome), its dialler takes
 //! it over when the welcome arrives. Let H be the member with the higher id and L the other.
 //!
 //! **Two dials at once.** H's dial is *committed* just before H sends its proof; the step is one atomic exchange on the
 //! dial's [`Stage`](crate::dial::Stage), so of "commit this dial" and "admit that connection instead" exactly one
-//! happens. H admits L's connection only by cancelling its own dial, which fails once that is committed; then H answers
-//! [`AlreadyConnected`](RefuseCode::AlreadyConnected). L admits H's connection whenever it has none, and drops its own
-//! dial for it: L can only be asked to admit a committed one. So if H admits L's connection, no proof of H's dial exists
-//! and L never admits it; if H commits its dial, H does not admit L's. Neither end ever reports the loser as up, so
-//! nothing is lost and no `Down` is made up. When both dial in the same moment H commits first, since its commit needs
-//! one message less than L's admission.
+//! happens. H admits L's connection only by cancelling its own dial, which fails once the dial is committed; then H
+//! answers [`AlreadyConnected`](RefuseCode::AlreadyConnected). L admits H's connection whenever it has none, and drops
+//! its own dial for it: L can only be asked to admit a committed dial. So if H admits L's connection, no proof of H's
+//! dial exists and L never admits it; if H commits its dial, H does not admit L's. Neither end ever reports the dropped
+//! connection as up, so no frame is lost and no false `Down` is reported. When both dial in the same moment H commits
+//! first, since its commit needs one message less than L's admission.
 //!
 //! A committed dial can still fail (L dies, a deadline passes). Then H is free again and L's next dial is admitted.
 //!
-//! **A lost end.** A member never dials while it has a connection. Dials are counted, the count stands in the hello,
-//! and the welcome carries the acceptor's count; so each end of a connection knows the *floor*: how many dials the far
-//! side had begun when the connection was made. A dial above the floor was begun later, which the far side only does
-//! after it lost or closed its end: the old connection is replaced. A dial at or below the floor is a late loser of the
-//! race above and is refused in silence.
+//! **A lost end.** A member never dials while it has a connection. Dials are counted, the hello carries the count, and
+//! the welcome carries the acceptor's count; so each end of a connection knows the *floor*: how many dials the far side
+//! had begun when the connection was made. A dial above the floor was begun later, which the far side only does after
+//! it lost or closed its end: the old connection is replaced. A dial at or below the floor is a late loser of the race
+//! above and is refused without a report.
 //!
 //! **Another process.** A different incarnation while a connection is up is a second process with the same id. The
-//! first one stays; if it is really dead, its connection ends by itself or by the failure detector, and the new process
-//! is admitted at its next dial.
+//! first process stays connected; if it is dead, its connection ends by itself or by the failure detector, and the new
+//! process is admitted at its next dial.
 
 use std::net::SocketAddr;
 
@@ -37,7 +37,7 @@ pub(crate) struct Claim {
     pub(crate) address: SocketAddr,
 }
 
-/// The connection we have with that peer.
+/// The existing connection with that peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing {
     pub(crate) incarnation: Incarnation,
@@ -53,8 +53,8 @@ pub(crate) enum Admission {
     Refuse(Refusal),
 }
 
-/// Decides about an incoming connection. `cancel_dial` cancels our own dial of that peer and says whether there is now
-/// none; it is only asked when the answer depends on it.
+/// Decides about an incoming connection. `cancel_dial` cancels this member's own dial of that peer and returns whether
+/// no dial remains; it is called only when the answer depends on it.
 pub(crate) fn admit(
     me: PeerId,
     claim: &Claim,
@@ -70,7 +70,8 @@ pub(crate) fn admit(
             Admission::Refuse(Refusal::new(RefuseCode::Duplicate, text))
         }
         Some(standing) if claim.attempt > standing.floor => Admission::Replace,
-        // The lower id always yields: it was asked to admit a connection the higher one is committed to.
+        // The lower id always yields: the higher id is committed to the connection that the lower id was asked to
+        // admit.
         None if cancel_dial() || me < claim.id => Admission::Keep,
         Some(_) | None => already_connected(me, claim.id),
     }

@@ -1,12 +1,12 @@
-//! Faults on purpose, without root: a link that is cut or slow, as a network with packet loss or distance would make it.
+//! Faults on purpose, without root: a link that is cut or slow, like a network with packet loss or long distances.
 //!
-//! A cut looks like lost packets, never like a closed connection. Sockets stay open; what is sent waits in the link's own
-//! bounded queue, what the far side sends waits unread in the kernel, and so does the end of a connection the far side
-//! has closed meanwhile. Handshakes between the two wait as well, until they time out. When the cut is over everything
-//! goes on where it stopped, as TCP's retransmission would have it: no frame is missing from the middle of a stream. A
-//! queue that fills up ends its connection, as it does with any far side that takes nothing.
+//! A cut looks like lost packets, never like a closed connection. Sockets stay open; output waits in the link's own
+//! bounded queue, and input waits unread in the kernel, including the end of a connection that the far side has closed.
+//! Handshakes between the two wait as well, until they time out. When the cut is over all bytes flow again, as after
+//! TCP's retransmission: no frame is missing from the middle of a stream. A full queue ends its connection, as it does
+//! with any far side that does not read.
 //!
-//! Faults live in memory only. Links without one pay a single branch.
+//! Faults are kept in memory only. A link without faults pays a single branch.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use tokio::time::sleep;
 use crate::handshake::PeerId;
 use crate::ready::ReadyWaker;
 
-/// What is wrong between this process and one peer. Both ends are told, each from its own side.
+/// The faults between this process and one peer. Both ends are told, each from its own side.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Faults {
     /// Nothing reaches the peer.
     pub cut_out: bool,
     /// Nothing of the peer arrives.
     pub cut_in: bool,
-    /// What is sent arrives so much later.
+    /// Output arrives this much later.
     pub delay_out: Duration,
-    /// The far side's delay. It delays its frames itself; here it only makes a handshake take as long as it would.
+    /// The far side's delay. The far side delays its frames itself; here the value only delays handshakes.
     pub delay_in: Duration,
 }
 
@@ -42,7 +42,7 @@ impl Faults {
     }
 }
 
-/// The faults of all peers, and where handshakes wait for a cut to end.
+/// The faults of all peers; handshakes wait here for the end of a cut.
 #[derive(Debug, Default)]
 pub(crate) struct FaultMap(watch::Sender<BTreeMap<PeerId, Faults>>);
 
@@ -71,7 +71,7 @@ impl FaultMap {
         let _ = self.0.subscribe().wait_for(passes).await;
     }
 
-    /// Waits as long as the packets of a TCP connect would be on their way.
+    /// Waits as long as the packets of a TCP connect would travel.
     pub(crate) async fn connect_delay(&self, peer: PeerId) {
         self.uncut(peer).await;
         let Faults { delay_out, delay_in, .. } = self.of(peer);
@@ -82,16 +82,16 @@ impl FaultMap {
     }
 }
 
-/// What a faulty link does to its output. The bytes stay in the link's queue, so its bound holds for them too.
+/// The delays and cuts of a faulty link's output. The bytes stay in the link's queue, so its bound holds for them too.
 #[derive(Debug)]
 pub(crate) struct FaultInjector {
     faults: Faults,
-    /// Output that has to wait: until when, and how many bytes. In the order of the queue, whose end it is.
+    /// Output that has to wait: until when, and how many bytes. In the order of the queue; it is the end of the queue.
     late: VecDeque<(Instant, usize)>,
     late_bytes: usize,
     /// When the link is woken next.
     alarm: Option<Instant>,
-    /// Moments are counted in milliseconds from here: frames of the same one share an entry.
+    /// Moments are counted in milliseconds from here: frames of the same millisecond share an entry.
     origin: Instant,
 }
 
@@ -100,7 +100,7 @@ impl FaultInjector {
         FaultInjector { faults, late: VecDeque::new(), late_bytes: 0, alarm: None, origin: Instant::now() }
     }
 
-    /// Puts faults on a link, or takes them away. Output that is already late stays in order.
+    /// Sets or removes the faults of a link. Output that is already delayed stays in order.
     pub(crate) fn apply(injector: &mut Option<Box<FaultInjector>>, faults: Faults) {
         match injector {
             _ if faults.is_none() => *injector = None,
@@ -113,7 +113,7 @@ impl FaultInjector {
         self.faults.cut_in
     }
 
-    /// So many bytes were added to the output.
+    /// This many bytes were added to the output.
     pub(crate) fn pushed(&mut self, bytes: usize) {
         if self.late.is_empty() && self.faults.delay_out.is_zero() {
             return;
@@ -128,7 +128,7 @@ impl FaultInjector {
         }
     }
 
-    /// How many bytes at the end of the output must not be written yet; the link is woken when it is fewer.
+    /// How many bytes at the end of the output must not be written yet; the link is woken when fewer must wait.
     pub(crate) fn held_bytes(&mut self, output_bytes: usize, ready: &Arc<ReadyWaker>) -> usize {
         if self.faults.cut_out {
             // The end of the cut wakes the link.
@@ -148,7 +148,7 @@ impl FaultInjector {
             let ready = Arc::clone(ready);
             tokio::spawn(async move {
                 tokio::time::sleep_until(due.into()).await;
-                // Waking a link that is gone by now does nothing.
+                // Waking a link that has ended does nothing.
                 ready.notify();
             });
         }

@@ -1,4 +1,4 @@
-//! The client's side of a connection: what `ctl` and library clients use.
+//! The client's side of a connection, for `ctl` and library clients.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -37,7 +37,7 @@ pub enum ConnectError {
     Unreachable(#[source] io::Error),
     #[error("refused: {text}")]
     Refused { code: RefuseCode, text: String },
-    /// Not authenticated, like every refusal before the member's proof.
+    /// The range is not authenticated, like every refusal before the member's proof.
     #[error("the member speaks {theirs}, this program speaks {ours}: use the same release on both sides")]
     Version { theirs: Versions, ours: Versions },
     #[error("the far side is no conclave node: {0}")]
@@ -46,7 +46,7 @@ pub enum ConnectError {
     Timeout,
 }
 
-/// Why a connection is of no further use.
+/// Why a connection cannot be used any more.
 #[derive(Debug, Error)]
 pub enum RecvError {
     #[error("connection lost: {0}")]

@@ -1,4 +1,4 @@
-//! The one place that knows the wire encoding of values.
+//! The only place that knows the wire encoding of values.
 
 use bincode::config::{Config, Configuration};
 use bytes::{BufMut, BytesMut};
@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// Decoding is limited by the size of what is built, and a string's claimed length is reserved before it is read. So the
-/// limit follows the input: a few bytes cannot claim megabytes. A list's claimed length reserves at most one mebibyte,
-/// until decoding ends; a list that was decoded holds as many elements as were read.
+/// Decoding is limited by the size of the decoded value, and a string's claimed length is reserved before it is read.
+/// So the limit follows the input: a few bytes cannot claim megabytes. A list's claimed length reserves at most one
+/// mebibyte, until decoding ends; a decoded list holds as many elements as were read.
 const SMALL_MAX_BYTES: usize = crate::frame::HANDSHAKE_FRAME_MAX_BYTES;
 const MEDIUM_MAX_BYTES: usize = 64 << 10;
 const GROWTH: usize = 8;
@@ -20,7 +20,7 @@ pub enum CodecError {
     Encode(#[source] bincode::error::EncodeError),
     #[error("cannot decode: {0}")]
     Decode(#[source] bincode::error::DecodeError),
-    /// A value followed by something else is not a value.
+    /// A value followed by more bytes is invalid.
     #[error("{extra} bytes follow the value")]
     Trailing { extra: usize },
 }
@@ -32,7 +32,7 @@ pub fn encode<T: Serialize>(value: &T, out: &mut BytesMut) -> Result<(), CodecEr
     Ok(())
 }
 
-/// The encoding of a value, on its own.
+/// The encoding of a value, as a new vector.
 pub fn to_vec<T: Serialize>(value: &T) -> Result<Vec<u8>, CodecError> {
     bincode::serde::encode_to_vec(value, config()).map_err(CodecError::Encode)
 }
@@ -56,7 +56,7 @@ fn decode_within<T: DeserializeOwned>(bytes: &[u8], config: impl Config) -> Resu
     }
 }
 
-/// Encoding is not limited: what is encoded is our own.
+/// Encoding is not limited: this process encodes only its own values.
 fn config() -> Configuration {
     bincode::config::standard()
 }

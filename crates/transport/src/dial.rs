@@ -18,7 +18,7 @@ use crate::handshake::{Identity, Incarnation, PeerId, Refusal, RefuseCode};
 use crate::hello::{PeerRole, Role};
 use crate::loglimit::Topic;
 
-/// What one attempt is to do.
+/// The parameters of one attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct Dial {
     pub(crate) peer: PeerId,
@@ -28,7 +28,7 @@ pub(crate) struct Dial {
     pub(crate) connect_timeout: Duration,
 }
 
-/// A connection both sides have agreed to keep.
+/// A connection that both sides have agreed to keep.
 #[derive(Debug)]
 pub(crate) struct Connected {
     pub(crate) parts: (TcpStream, BytesMut),
@@ -46,7 +46,7 @@ pub(crate) enum DialError {
     Cancelled,
 }
 
-/// How far an attempt has come. Shared with the event loop, which may cancel it until it is committed.
+/// The progress of an attempt. Shared with the event loop, which may cancel the attempt until it is committed.
 #[derive(Debug, Default)]
 pub(crate) struct Stage(AtomicU8);
 
@@ -111,7 +111,7 @@ impl Dial {
         };
         let handshake = async {
             let result = self.handshake(context, stage, stream).await;
-            // Whatever it was, it would not have arrived.
+            // Under a cut no result would have arrived.
             context.faults.uncut(self.peer).await;
             result
         };
@@ -135,7 +135,7 @@ impl Dial {
             challenge => challenge?,
         };
         if let Err(refusal) = context.seen.check(me.id, self.peer, challenge.acceptor.incarnation) {
-            // It is the far side that is refused: here it counts as not reached.
+            // This member refuses the far side: the dial counts as not reached.
             challenge.refuse(&refusal).await;
             self.log_refusal(context, &refusal);
             return Err(DialError::Unreachable(refusal.text));
@@ -143,7 +143,8 @@ impl Dial {
         if me.id > self.peer && !stage.commit() {
             return Err(DialError::Cancelled);
         }
-        // A committed dial keeps the far side's own dials out, so its last step gets less time than a stranger's.
+        // A committed dial blocks the far side's own dials, so its last step gets less time than a stranger's
+        // handshake.
         let welcomed = timeout(self.connect_timeout, challenge.prove()).await;
         let Welcomed { parts, acceptor, floor } =
             welcomed.map_err(|_| DialError::Unreachable("no verdict in time".to_owned()))??;
@@ -175,14 +176,15 @@ pub(crate) async fn connect(address: &str, attempt: u64) -> io::Result<TcpStream
     if addresses.is_empty() {
         return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
     }
-    // An address that hangs takes the whole timeout; the next attempt begins with another one.
+    // An address that does not answer takes the whole timeout; the next attempt begins with another address.
     let first = (attempt % addresses.len() as u64) as usize;
     addresses.rotate_left(first);
     let stream = TcpStream::connect(addresses.as_slice()).await?;
-    // A dial of an unused local port can meet itself, and would then hold the port the peer wants to listen on.
+    // A dial of an unused local port can connect to itself, and would then hold the port that the peer wants to listen
+    // on.
     if stream.local_addr()? == stream.peer_addr()? {
         stream.set_zero_linger()?;
-        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens"));
+        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "no process listens"));
     }
     stream.set_nodelay(true)?;
     Ok(stream)
@@ -197,7 +199,8 @@ impl From<ExchangeError> for DialError {
 impl From<HandshakeError> for DialError {
     fn from(error: HandshakeError) -> Self {
         match error {
-            // It would end this process for good, so it needs the word of a peer and not of a process at its address.
+            // This refusal ends the process for good, so it must come from an authenticated peer, not from any process
+            // at its address.
             HandshakeError::Refused { refusal, proved: false } if matches!(refusal.code, RefuseCode::Stale { .. }) => {
                 Self::Unreachable(format!("refused without a proof: {refusal}"))
             }

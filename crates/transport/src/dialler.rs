@@ -16,18 +16,18 @@ use crate::secret::Secret;
 /// Why the dialler has no connection.
 #[derive(Debug, Error)]
 pub(crate) enum HandshakeError {
-    /// The acceptor refused, or its answer was refused. `proved` says whether the acceptor had proved that it knows the
+    /// The acceptor refused, or its answer was refused. `proved`: whether the acceptor had proved that it knows the
     /// secret.
     #[error("{refusal}")]
     Refused { refusal: Refusal, proved: bool },
-    /// Not authenticated: good for a sentence, not for a decision.
+    /// Not authenticated: it may be reported, but no decision may depend on it.
     #[error("the acceptor speaks {0}, this side speaks {SPOKEN}: use the same release on both sides")]
     Version(Versions),
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
 }
 
-/// An acceptor that has proved itself and waits for our proof.
+/// The acceptor has proved that it knows the secret, and waits for the dialler's proof.
 #[derive(Debug)]
 pub(crate) struct Challenge<'a> {
     channel: Channel,
@@ -46,7 +46,7 @@ pub(crate) struct Welcomed {
     pub(crate) floor: u64,
 }
 
-/// Sends the hello and takes the acceptor's challenge. `check` compares what the acceptor says of itself.
+/// Sends the hello and receives the acceptor's challenge. `check` compares the acceptor's values with this side's.
 pub(crate) async fn challenge<'a>(
     stream: TcpStream,
     cluster: &str,
@@ -86,7 +86,7 @@ pub(crate) fn read_answer(frame: &[u8]) -> Result<(Vec<u8>, Vec<u8>), HandshakeE
 }
 
 impl Challenge<'_> {
-    /// Tells the acceptor why, so that it logs the same text. Whether it arrives changes nothing here.
+    /// Sends the reason to the acceptor, so that it logs the same text. It does not matter here whether it arrives.
     pub(crate) async fn refuse(mut self, refusal: &Refusal) {
         let _ = self.channel.send(&Reply::Refused(refusal.clone())).await;
     }

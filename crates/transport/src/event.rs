@@ -1,4 +1,4 @@
-//! What a [`Net`](crate::Net) reports, and the queue the reports wait in.
+//! The reports of a [`Net`](crate::Net), and the queue in which they wait.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::handshake::{Incarnation, PeerId, RefuseCode};
 
-/// Names one client connection; never reused while the process lives.
+/// Names one client connection; never reused while the process runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ClientId(pub(crate) u64);
 
@@ -32,11 +32,12 @@ impl fmt::Display for ClientId {
 pub enum Event {
     /// An authenticated connection with this peer exists.
     Up { peer: PeerId, incarnation: Incarnation },
-    /// The connection is gone; a wanted peer is being dialled again.
+    /// The connection has ended; a wanted peer is being dialled again.
     Down { peer: PeerId, incarnation: Incarnation, why: DownReason },
     /// A dial failed before the far side answered: connection refused, timeout, name not resolved, no handshake.
     Unreachable { peer: PeerId, why: String },
-    /// The far side answered our dial with a refusal, or we refused its answer. Already logged, at a limited rate.
+    /// The far side answered the dial with a refusal, or this member refused its answer. Already logged, at a limited
+    /// rate.
     Refused { peer: PeerId, code: RefuseCode, text: String },
     /// One frame of a peer.
     Frame { from: PeerId, payload: Bytes },
@@ -51,13 +52,13 @@ pub enum Event {
 /// Why a connection ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DownReason {
-    /// The far side closed or reset it: what a killed process looks like.
+    /// The far side closed or reset it, as the kernel does for a killed process.
     Remote,
     /// The socket failed in another way, such as a network timeout.
     Error,
     /// The far side did not read fast enough and its queue is full.
     Overflow,
-    /// The far side sent a frame no honest peer sends.
+    /// The far side sent a frame that no correct peer sends.
     Protocol,
     /// The far side had lost this connection and has opened a new one; `Up` follows.
     Replaced,
@@ -75,7 +76,7 @@ impl fmt::Display for DownReason {
     }
 }
 
-/// Reports not yet taken, with the bytes they hold so that a turn of reading can stop in time.
+/// Reports that the owner has not taken yet, with the bytes they hold, so that a turn of reading can stop in time.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
     events: VecDeque<Event>,
@@ -102,7 +103,8 @@ impl EventQueue {
         self.payload_bytes
     }
 
-    /// Drops what is queued about a peer's connection: its owner has just closed it and must not hear of it again.
+    /// Drops the queued reports of a peer's connection: the owner has just closed it and must get no further report of
+    /// it.
     pub(crate) fn forget_peer(&mut self, gone: PeerId) {
         self.retain(|event| match event {
             Event::Up { peer, .. } | Event::Down { peer, .. } => *peer != gone,

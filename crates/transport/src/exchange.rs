@@ -14,7 +14,7 @@ use crate::codec::{self, CodecError};
 use crate::frame::{FrameCodec, FrameError};
 use crate::hello::HelloError;
 
-/// Read per step; nothing beyond it is reserved before the far side has authenticated.
+/// Bytes per read; no more are reserved before the far side has authenticated.
 const READ_STEP_BYTES: usize = 1 << 10;
 
 /// A connection inside its handshake.
@@ -24,7 +24,7 @@ pub(crate) struct Channel {
     input: BytesMut,
 }
 
-/// Why a handshake broke off without a refusal.
+/// Why a handshake ended without a refusal.
 #[derive(Debug, Error)]
 pub(crate) enum ExchangeError {
     #[error(transparent)]
@@ -73,7 +73,7 @@ impl Channel {
     }
 
     /// Sends a last frame and waits until the far side has read it: closing a socket with unread input resets it, and a
-    /// reset destroys what is still on its way. The caller's deadline bounds the wait.
+    /// reset destroys bytes that are still on their way. The caller's deadline bounds the wait.
     pub(crate) async fn send_last(mut self, frame: &[u8]) {
         if self.send_bytes(frame).await.is_err() || self.stream.shutdown().await.is_err() {
             return;
@@ -82,7 +82,7 @@ impl Channel {
         while matches!(self.stream.read(&mut sink).await, Ok(1..)) {}
     }
 
-    /// The socket, and what the far side sent after its last handshake frame.
+    /// The socket, and the bytes that the far side sent after its last handshake frame.
     pub(crate) fn into_parts(self) -> (TcpStream, BytesMut) {
         (self.stream, self.input)
     }

@@ -11,10 +11,10 @@ pub const HANDSHAKE_FRAME_MAX_BYTES: usize = 4 << 10;
 
 pub(crate) const PREFIX_BYTES: usize = 4;
 
-/// Cuts frames out of a byte stream.
+/// Splits a byte stream into frames.
 ///
-/// The length prefix is a claim, not a fact: it never causes a reservation, so a connection holds memory in proportion
-/// to what it has sent.
+/// The length prefix is not trusted: it never causes a reservation, so a connection holds memory in proportion to the
+/// bytes it has sent.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameCodec {
     max_bytes: usize,
@@ -30,7 +30,7 @@ pub enum FrameError {
 }
 
 impl FrameCodec {
-    /// For connections that have not proved who they are.
+    /// For connections that are not authenticated yet.
     pub fn unauthenticated() -> Self {
         Self { max_bytes: HANDSHAKE_FRAME_MAX_BYTES }
     }

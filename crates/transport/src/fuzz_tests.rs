@@ -54,7 +54,7 @@ struct Honest {
     stream: Vec<u8>,
 }
 
-/// Mutates one kind of frame and reads it; whether it could be read.
+/// Mutates one kind of frame and reads it; returns whether it could be read.
 type Check = fn(&Honest, &mut Dice) -> bool;
 
 const KINDS: [(&str, Check); 6] = [
@@ -77,7 +77,7 @@ fn mutated_frames_cause_no_panic_authenticate_nothing_and_stay_small() {
         understood[kind] += u64::from(KINDS[kind].1(&honest, &mut Dice(number)));
     }
     for ((name, _), understood) in KINDS.iter().zip(understood) {
-        // Mutations that nothing gets past would test the first check only.
+        // If the first check stopped every mutation, the later checks would not be tested.
         let share = cases / KINDS.len() as u64 / 50;
         assert!(understood >= share, "{name}: only {understood} of {cases} cases had a readable frame");
     }
@@ -200,7 +200,7 @@ fn verdict(_: &Honest, dice: &mut Dice) -> bool {
     codec::decode::<Verdict>(&bytes).is_ok()
 }
 
-/// However a stream is cut into pieces, its frames are the same, and they are pieces of it.
+/// A stream gives the same frames however it is split into pieces, and they are pieces of it.
 fn frames(honest: &Honest, dice: &mut Dice) -> bool {
     let stream = dice.mutated(&honest.stream);
     let (whole, whole_ended) = cut_frames(&stream, stream.len().max(1));
@@ -234,7 +234,8 @@ fn value(honest: &Honest, dice: &mut Dice) -> bool {
     true
 }
 
-/// Decodes; a value that was understood is the same after another journey, which is no longer than the first.
+/// Decodes. A decoded value is the same after encoding and decoding it again, and its encoding is no longer than the
+/// first.
 fn decoded<T: Serialize + DeserializeOwned + PartialEq + Debug>(bytes: &[u8]) -> Option<T> {
     let value: T = codec::decode(bytes).ok()?;
     let again = codec::to_vec(&value).unwrap();

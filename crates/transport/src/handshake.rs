@@ -2,10 +2,10 @@
 //!
 //! Four frames: the dialler's [`Hello`], the acceptor's [`Answer::Challenge`], the dialler's [`Reply::Proof`], the
 //! acceptor's [`Verdict::Welcome`]. Each proof is an HMAC over a label for its direction and the bytes of both hellos,
-//! nonces, offered versions and chosen version included, so a proof fits one direction of one connection only. Either
-//! side may refuse instead of its next frame, and says why.
+//! nonces, offered versions and chosen version included, so a proof is valid for one direction of one connection only.
+//! Either side may send a refusal with its reason instead of its next frame.
 //!
-//! An acceptor without a version in common answers with its [`Versions`](crate::hello::Versions) and nothing else. The
+//! An acceptor without a common version answers with its [`Versions`](crate::hello::Versions) and nothing else. The
 //! encoding of [`Answer`] is that of version 1 and must never change: version 1 reads a refusal in it, and a later
 //! dialler has to find the chosen version at the beginning of the acceptor's hello.
 
@@ -34,30 +34,30 @@ const ACCEPTOR_LABEL: &[u8] = b"conclave acceptor";
 pub enum RefuseCode {
     /// Another cluster name.
     Cluster,
-    /// Another protocol version. Travels between version 1 and later ones only.
+    /// Another protocol version. Sent only between version 1 and later versions.
     Version,
     /// A fact differs: algorithm, topology, member list, ...
     Facts,
-    /// No secret, a wrong one, or one where none is used.
+    /// A missing or wrong secret, or a secret where none is used.
     Secret,
     /// A second process with the same id.
     Duplicate,
-    /// The dialled node has another id than the dialler believed.
+    /// The dialled node has another id than the dialler expected.
     WrongNode,
     /// The id is not in the peer list.
     Unknown,
     /// Too many clients.
     Busy,
-    /// The pair has a connection already, or is about to: the normal end of two members dialling each other at once.
+    /// The pair has a connection already, or is about to: the normal result when two members dial each other at once.
     AlreadyConnected,
-    /// A later incarnation of that peer was connected before, or another one with the same counter: its volume was rolled back
-    /// or copied. `seen` is the counter of that incarnation.
+    /// A later incarnation of that peer was connected before, or another one with the same counter: its volume was
+    /// rolled back or copied. `seen` is the counter of that incarnation.
     Stale { seen: u64 },
     /// The hello could not be read.
     Malformed,
 }
 
-/// A refusal as it travels and as it is logged.
+/// A refusal, as it is sent and logged.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Error)]
 #[error("{text}")]
 pub(crate) struct Refusal {
@@ -80,7 +80,7 @@ fn truncate(text: &mut String) {
     text.truncate(end.unwrap_or(0));
 }
 
-/// The text ends in logs and on terminals, and its sender may be anything that listens on the port: its length is
+/// The text is logged and shown on terminals, and any process that listens on the port may send it: its length is
 /// bounded, and control characters, which could rewrite a terminal, are replaced.
 fn text_from_wire<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -89,7 +89,7 @@ fn text_from_wire<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, 
     Ok(text)
 }
 
-/// What one side knows about itself.
+/// One side's own values.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) cluster: String,
@@ -113,7 +113,7 @@ pub(crate) enum Reply {
     Proof(Vec<u8>),
 }
 
-/// The acceptor's last word.
+/// The acceptor's final answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Verdict {
     Refused(Refusal),
@@ -124,7 +124,7 @@ pub(crate) enum Verdict {
 }
 
 impl Identity {
-    /// What an acceptor checks before it answers a hello.
+    /// The acceptor's checks before it answers a hello.
     pub(crate) fn check_hello(&self, hello: &Hello, known: impl Fn(PeerId) -> bool) -> Result<(), Refusal> {
         check_key_id(key_id(self.secret.as_ref()), hello.key_id)?;
         check_cluster(&self.cluster, &hello.cluster)?;
@@ -148,7 +148,7 @@ impl Identity {
         self.check_facts(peer.id, &peer.facts)
     }
 
-    /// What a dialling peer checks before it answers a challenge.
+    /// The dialling peer's checks before it answers a challenge.
     pub(crate) fn check_acceptor(&self, acceptor: &AcceptorHello, expected: PeerId) -> Result<(), Refusal> {
         check_cluster(&self.cluster, &acceptor.cluster)?;
         if acceptor.id != expected {
@@ -188,7 +188,8 @@ pub(crate) fn key_id(secret: Option<&Secret>) -> KeyId {
     secret.map_or(NO_KEY, Secret::key_id)
 }
 
-/// Another key id means another secret, whatever the proofs would say. An equal one proves nothing: it stands in clear.
+/// Different key ids mean different secrets, whatever the proofs are. Equal key ids prove nothing: they are sent in
+/// clear.
 fn check_key_id(ours: KeyId, theirs: KeyId) -> Result<(), Refusal> {
     let text = match (ours, theirs) {
         _ if ours == theirs => return Ok(()),

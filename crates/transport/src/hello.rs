@@ -1,11 +1,11 @@
-//! The first frame of each side: what stands in clear in front of it, and the values behind.
+//! The first frame of each side: its clear part, and the values behind it.
 //!
 //! A dialler's hello is `magic (8) | lowest version (2) | highest version (2) | role (1) | key id (8) | body`, integers
-//! in big-endian order. This layout never changes, so that every later version can tell the versions apart; only the
-//! body belongs to a version. The acceptor's hello is `chosen version (2) | body`.
+//! in big-endian order. This layout never changes, so that every later version can read the versions; only the body
+//! depends on the version. The acceptor's hello is `chosen version (2) | body`.
 //!
-//! Version 1 had no range: `magic (8) | version (2) | body`. Its number stands where the lowest version stands now, so
-//! each side recognises the other. No later version offers version 1.
+//! Version 1 had no range: `magic (8) | version (2) | body`. Its number is in the place of the lowest version, so each
+//! side recognises the other. No later version offers version 1.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::codec::{self, CodecError};
 use crate::handshake::{Facts, Incarnation, PeerId};
 
-/// What this build speaks.
+/// The versions that this build speaks.
 pub(crate) const SPOKEN: Versions = Versions { min: 2, max: 2 };
 /// The first version, which had another layout.
 pub(crate) const FIRST: Versions = Versions { min: 1, max: 1 };
@@ -30,7 +30,7 @@ const FACTS_MAX: usize = 64;
 const FACT_NAME_MAX_BYTES: usize = 64;
 const FACT_VALUE_MAX_BYTES: usize = 1 << 10;
 
-/// Tells which secret a side uses, without telling the secret; zeros mean none.
+/// Identifies the secret of a side without revealing it; zeros mean no secret.
 pub(crate) type KeyId = [u8; 8];
 pub(crate) const NO_KEY: KeyId = [0; 8];
 
@@ -48,8 +48,8 @@ impl Versions {
         (highest >= self.min && highest >= other.min).then_some(highest)
     }
 
-    /// The clear part up to the versions: the beginning of a hello, and all that a dialler without a common version is
-    /// answered.
+    /// The clear part up to the versions: the beginning of a hello, and the whole answer to a dialler without a common
+    /// version.
     pub(crate) fn to_bytes(self) -> [u8; RANGE_BYTES] {
         let mut bytes = [0; RANGE_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -94,7 +94,7 @@ pub(crate) enum Role {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct PeerRole {
     pub(crate) id: PeerId,
-    /// The id the dialler believes it dials.
+    /// The id that the dialler expects at this address.
     pub(crate) to: PeerId,
     pub(crate) incarnation: Incarnation,
     /// Counts this process's dials of this peer; see [`mod@crate::admit`].
@@ -121,10 +121,10 @@ pub(crate) enum HelloError {
     /// The dialler speaks version 1 and understands a refusal only.
     #[error("the dialler speaks {FIRST}, this member speaks {SPOKEN}: use the same release on both sides")]
     First,
-    /// The dialler is answered with our versions.
+    /// The dialler is answered with the versions of this member.
     #[error("the dialler speaks {0}, this member speaks {SPOKEN}: use the same release on both sides")]
     NoCommonVersion(Versions),
-    /// The versions are cut off; the dialler is answered with ours.
+    /// The versions are cut off; the dialler is answered with the versions of this member.
     #[error("a hello without a range of protocol versions")]
     NoVersions,
     #[error("unreadable hello: {0}")]
@@ -203,7 +203,7 @@ fn check_cluster_size(cluster: &str) -> Result<(), HelloError> {
     Ok(())
 }
 
-/// Facts are bounded before anything compares them. A name that stands twice would have two values to compare.
+/// Facts are bounded before they are compared. A duplicate name would have two values to compare.
 pub(crate) fn check_facts_size(facts: &Facts) -> Result<(), HelloError> {
     let malformed = |text: String| Err(HelloError::Malformed(text));
     if facts.len() > FACTS_MAX {
@@ -214,7 +214,7 @@ pub(crate) fn check_facts_size(facts: &Facts) -> Result<(), HelloError> {
             return malformed(format!("fact {at} has {} bytes", name.len() + value.len()));
         }
         if facts[..at].iter().any(|(earlier, _)| earlier == name) {
-            return malformed(format!("the fact {name:?} stands there twice"));
+            return malformed(format!("the fact {name:?} is listed twice"));
         }
     }
     Ok(())

@@ -94,7 +94,7 @@ fn a_recorded_hello_of_version_1_is_recognised() {
     assert!(error.to_string().contains("protocol version 1") && error.to_string().contains("protocol version 2"));
 }
 
-/// What a process of version 1 reads is what it wrote itself: this is a recorded refusal of one.
+/// A process of version 1 reads its own encoding: this is a recorded refusal of such a process.
 #[test]
 fn refusals_are_encoded_as_in_version_1() {
     let text = "protocol version: this node speaks 1, the dialler speaks 2";

@@ -2,12 +2,13 @@
 //!
 //! The crate carries opaque bytes and knows nothing about elections. One [`Net`] per process owns every authenticated
 //! connection; the task that owns the `Net` reads and writes the sockets itself, so a frame costs no task switch.
-//! Connections that are not authenticated yet live in tasks of their own, under a deadline and a cap.
+//! Connections that are not authenticated yet are handled by tasks of their own, under a deadline and a cap.
 //!
 //! What must stay absent:
 //! - No byte from the wire is trusted: lengths are checked before anything is reserved, every value is decoded under a
 //!   limit, and nothing here panics on input.
-//! - No peer delays another: queues are bounded per connection, reads are bounded per turn, and dials run apart.
+//! - No peer delays another: queues are bounded per connection, reads are bounded per turn, and dials run in their own
+//!   tasks.
 //! - No second connection between two members is ever reported: the module `admit` has the argument.
 //! - No encoding of values outside [`codec`]: swapping it touches one file. The clear part of a hello, which never
 //!   changes, is a layout of its own in the module `hello`.

@@ -1,4 +1,4 @@
-//! One authenticated connection: a socket, what has arrived of the next frame, and what waits to be written.
+//! One authenticated connection: a socket, the received part of the next frame, and the output to be written.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,21 +17,21 @@ use crate::frame::{FrameCodec, FrameError, PREFIX_BYTES};
 use crate::handshake::{Incarnation, PeerId};
 use crate::ready::ReadyWaker;
 
-/// An output buffer that grew beyond this is given back once it is empty.
+/// An output buffer larger than this is freed once it is empty.
 const KEEP_BYTES: usize = 4 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) owner: Owner,
     pub(crate) address: SocketAddr,
-    /// Has output that no write has been tried for.
+    /// There is output, and no write has been tried for it.
     pub(crate) dirty: bool,
-    /// What this link last contributed to the total of all clients.
+    /// The bytes of this link in the total of all clients.
     pub(crate) counted_bytes: usize,
     stream: TcpStream,
     input: BytesMut,
     output: BytesMut,
-    /// Writing failed: what can still be read is read, then the link ends.
+    /// Writing failed: the remaining input is read, then the link ends.
     broken: Option<DownReason>,
     /// Faults on purpose; almost always none.
     fault_injector: Option<Box<FaultInjector>>,
@@ -39,7 +39,7 @@ pub(crate) struct Link {
     waker: Waker,
 }
 
-/// Who is at the far end.
+/// The far end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
     Peer { id: PeerId, incarnation: Incarnation, floor: u64 },
@@ -49,9 +49,9 @@ pub(crate) enum Owner {
 /// How a turn of reading ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Turn {
-    /// Nothing more to read now; the link is woken when there is.
+    /// Nothing more to read now; the link is woken when there is input.
     Idle,
-    /// There may be more, but others are served first.
+    /// There may be more input, but other links are served first.
     More,
     Ended(DownReason),
 }
@@ -78,13 +78,13 @@ impl Link {
         self.ready.notify();
     }
 
-    /// Reads at most `reads` times into `scratch` and hands out every complete frame.
+    /// Reads at most `reads` times into `scratch` and passes on every complete frame.
     ///
     /// The scratch buffer is shared by all links: an idle link holds no memory, and a length prefix reserves none.
     pub(crate) fn read(&mut self, scratch: &mut [u8], reads: usize, mut take: impl FnMut(Bytes)) -> Turn {
         self.ready.rearm();
         if self.fault_injector.as_ref().is_some_and(|injector| injector.cuts_input()) {
-            // Not even the end of the connection arrives.
+            // Under a cut not even the end of the connection arrives.
             return Turn::Idle;
         }
         if let Err(why) = self.cut(&mut take) {
@@ -122,7 +122,7 @@ impl Link {
         self.output.len() + PREFIX_BYTES + payload_bytes > max_bytes
     }
 
-    /// Writes what the socket takes; the link is woken when it takes more.
+    /// Writes as much as the socket accepts; the link is woken when it accepts more.
     pub(crate) fn write(&mut self) {
         self.dirty = false;
         let written_bytes = self.output.len();
@@ -147,7 +147,7 @@ impl Link {
         self.input.len() + self.output.len()
     }
 
-    /// Output is lost from here on, but input that has arrived is not.
+    /// Further output is lost, but input that has arrived is not.
     fn give_up(&mut self, why: DownReason) {
         self.broken = Some(why);
         self.output = BytesMut::new();
@@ -170,7 +170,7 @@ impl Link {
     }
 }
 
-/// A reset is what the death of a process with unread input looks like, so it counts as a close by the far side.
+/// The kernel resets the connection of a dead process with unread input, so a reset counts as a close by the far side.
 fn reason(error: &io::Error) -> DownReason {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {

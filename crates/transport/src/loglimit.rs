@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 use crate::handshake::{PeerId, RefuseCode};
 
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Different lines of one kind per interval; a flood that invents ids or uses many addresses ends here.
+/// Different lines of one kind per interval: limits a flood with invented ids or many addresses.
 const LINES_MAX: usize = 64;
 
-/// What a log line is about: repeated lines about the same thing are dropped for [`INTERVAL`].
+/// The topic of a log line: repeated lines of the same topic are dropped for [`INTERVAL`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Topic {
-    /// We refused somebody.
+    /// This member refused a dialler.
     Refused { from: IpAddr, id: Option<PeerId>, code: RefuseCode },
-    /// Somebody refused us, or we refused an answer to our dial.
+    /// An acceptor refused this member, or this member refused the answer to its dial.
     Dial { to: PeerId, code: RefuseCode },
-    /// A connection that made no sense.
+    /// A connection with invalid bytes.
     Garbage { from: IpAddr },
     /// The listener failed.
     Listener,

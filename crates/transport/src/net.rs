@@ -37,15 +37,15 @@ pub use crate::peer::Counters;
 const SCRATCH_BYTES: usize = 64 << 10;
 /// Finished handshakes that wait for the loop; more wait in their tasks.
 const ARRIVALS_MAX: usize = 64;
-/// Handshakes taken per turn, so that a crowd at the door does not silence the peers inside.
+/// Handshakes taken per turn, so that many new connections do not delay the connected peers.
 const ARRIVALS_PER_TURN: usize = 16;
-/// Payload read per turn before the owner gets its events; bounds memory whatever all the links send at once.
+/// Payload read per turn before the owner gets its events; bounds memory however much all links send at once.
 const TURN_BYTES: usize = 1 << 20;
 
 /// Every connection of this process: peers, clients, and the dials and handshakes that lead to them.
 ///
-/// One task owns it: handle the events it yields, [`send`](Net::send) what follows from them, [`flush`](Net::flush),
-/// and wait for the next [`event`](Net::event).
+/// One task owns it. It handles each event, calls [`send`](Net::send) and [`flush`](Net::flush), and waits for the next
+/// [`event`](Net::event).
 pub struct Net {
     context: Arc<Context>,
     settings: Settings,
@@ -59,7 +59,7 @@ pub struct Net {
     /// Bytes buffered for all clients together.
     clients_bytes: usize,
     ready: Arc<ReadySet>,
-    /// Links to look at, in the order in which they became ready.
+    /// Links to serve, in the order in which they became ready.
     turn: VecDeque<u64>,
     /// Links with output that no write has been tried for.
     dirty: Vec<u64>,
@@ -106,7 +106,7 @@ impl Net {
         })
     }
 
-    /// Keeps a connection to exactly these peers by dialling, for as long as it takes. Other peers may still connect,
+    /// Keeps a connection to exactly these peers by dialling until each is connected. Other peers may still connect,
     /// and a connection that exists is not closed. Ids that are not configured are ignored.
     pub fn want(&mut self, peers: &[PeerId]) {
         for (id, peer) in &mut self.peers {
@@ -122,7 +122,7 @@ impl Net {
         }
     }
 
-    /// Dials a wanted peer now instead of after its pause. An attempt that is already under way goes on.
+    /// Dials a wanted peer now instead of after its pause. An attempt that is under way continues.
     pub fn hurry(&mut self, peer: PeerId) {
         let Some(state) = self.peers.get_mut(&peer) else { return };
         state.backoff.reset();
@@ -132,9 +132,9 @@ impl Net {
         }
     }
 
-    /// Queues a frame. False if the peer is not connected (any more): a frame that overfills the peer's queue ends its
-    /// connection, which is reported as `Down`. A payload above [`FRAME_MAX_BYTES`](crate::FRAME_MAX_BYTES) is never
-    /// sent.
+    /// Queues a frame. False if the peer is not connected, or not any more: a frame that overfills the peer's queue
+    /// ends its connection, which is reported as `Down`. A payload above [`FRAME_MAX_BYTES`](crate::FRAME_MAX_BYTES) is
+    /// never sent.
     pub fn send(&mut self, peer: PeerId, payload: &[u8]) -> bool {
         let Some(state) = self.peers.get_mut(&peer) else { return false };
         let Some(key) = state.link else { return false };
@@ -146,8 +146,8 @@ impl Net {
         sent
     }
 
-    /// Closes a peer's connection without a `Down`; what is queued about it, frames included, is forgotten. A wanted
-    /// peer is dialled again.
+    /// Closes a peer's connection without a `Down`; its queued reports, frames included, are dropped. A wanted peer is
+    /// dialled again.
     pub fn close(&mut self, peer: PeerId) {
         if let Some(key) = self.peers.get(&peer).and_then(|state| state.link) {
             self.end(key, None);
@@ -156,18 +156,18 @@ impl Net {
         self.events.forget_peer(peer);
     }
 
-    /// Queues a frame for a client. False if it is gone, or is cut off because it does not read.
+    /// Queues a frame for a client. False if the client has left, or is disconnected because it does not read.
     pub fn reply(&mut self, client: ClientId, payload: &[u8]) -> bool {
         self.is_client(client) && self.push(client.0, payload, self.settings.client_queue_bytes)
     }
 
-    /// Is the client there, and would a frame of this size leave at most `max_bytes` waiting for it?
+    /// Is the client connected, and would a frame of this size leave at most `max_bytes` waiting for it?
     pub fn has_room(&self, client: ClientId, bytes: usize, max_bytes: usize) -> bool {
         let link = self.links.get(&client.0).filter(|link| link.owner == Owner::Client);
         link.is_some_and(|link| !link.would_exceed(bytes, max_bytes))
     }
 
-    /// Closes a client's connection after one attempt to write what is queued, without a `ClientGone`.
+    /// Closes a client's connection after one attempt to write its queued output, without a `ClientGone`.
     pub fn close_client(&mut self, client: ClientId) {
         if self.is_client(client) {
             if let Some(link) = self.links.get_mut(&client.0) {
@@ -178,8 +178,8 @@ impl Net {
         self.events.forget_client(client);
     }
 
-    /// Writes what is queued, with one system call per link that has anything. What a socket does not take is written
-    /// when it does.
+    /// Writes the queued output, with one system call per link that has any. Output that a socket does not accept is
+    /// written later.
     pub fn flush(&mut self) {
         for key in std::mem::take(&mut self.dirty) {
             if let Some(link) = self.links.get_mut(&key) {
@@ -189,16 +189,16 @@ impl Net {
         }
     }
 
-    /// Closes the sockets of peers' links that have ended. Until then the far side sees nothing: whoever takes a closed
-    /// connection for the end of this process must not do so before the owner has acted on the `Down`, or on what made
-    /// it [`close`](Net::close) the link. Call it when everything reported has been dealt with.
+    /// Closes the sockets of peers' links that have ended. Until then the far side sees nothing: a peer that takes a
+    /// closed connection for the end of this process must not do so before the owner has handled the `Down`, or has
+    /// finished the step in which it [`close`](Net::close)d the link. Call it when all reports have been handled.
     pub fn drop_ended(&mut self) {
         if self.events.is_empty() {
             self.ended.clear();
         }
     }
 
-    /// The next report. Cancel-safe: nothing is lost if the future is dropped. Output is flushed before it waits.
+    /// The next report. Cancel-safe: no report is lost if the future is dropped. Output is flushed before it waits.
     pub async fn event(&mut self) -> Event {
         poll_fn(|cx| self.poll_event(cx)).await
     }
@@ -220,7 +220,7 @@ impl Net {
         Poll::Pending
     }
 
-    /// The next report that is there already, without a look at any connection.
+    /// The next queued report, without reading from any connection.
     pub fn queued(&mut self) -> Option<Event> {
         self.events.pop()
     }
@@ -242,12 +242,12 @@ impl Net {
         }
     }
 
-    /// Traffic with a configured peer.
+    /// Counts of the traffic with a configured peer.
     pub fn counters(&self, peer: PeerId) -> Option<Counters> {
         self.peers.get(&peer).map(|state| state.counters)
     }
 
-    /// Authenticated clients right now.
+    /// The number of authenticated clients.
     pub fn clients(&self) -> usize {
         self.clients
     }
@@ -288,7 +288,7 @@ fn context(settings: &Settings) -> Context {
     }
 }
 
-/// An identity that no peer would take could never connect; better said at the start.
+/// No peer would accept an identity that is too large; this is reported at the start.
 fn check_size(identity: &Identity) -> io::Result<()> {
     let invalid = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     let role = dial::role(identity, PeerId::MAX, u64::MAX);

@@ -1,4 +1,4 @@
-//! Far sides that only somebody with the handshake's inside can play: misbehaving clients, and peers that are late.
+//! Far sides that need access to the handshake's internals: misbehaving clients, and late peers.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -73,11 +73,11 @@ async fn many_half_frames_stay_within_the_budget() {
         let _ = timeout(Duration::from_millis(2), drain(&mut net)).await;
         assert!(net.clients_bytes <= net.settings.client_total_bytes);
     }
-    assert!(net.clients() < 50, "somebody had to go");
-    assert!(net.clients() > 20, "but not everybody");
+    assert!(net.clients() < 50, "at least one client had to be dropped");
+    assert!(net.clients() > 20, "but not most of them");
 }
 
-/// Like [`raw_client`], but passes over the ends of other clients.
+/// Like [`raw_client`], but ignores the ends of other clients.
 async fn raw_client_past(net: &mut Net) -> TcpStream {
     while timeout(Duration::from_millis(1), net.event()).await.is_ok() {}
     raw_client(net).await
@@ -89,7 +89,7 @@ async fn drain(net: &mut Net) {
     }
 }
 
-/// Takes away the turns of the links that ask for one, once some do.
+/// Takes the turns of the links that ask for one, once some do.
 async fn steal_woken(net: &Net) -> VecDeque<u64> {
     let woken = poll_fn(|cx| {
         net.ready.watch(cx.waker());
@@ -141,7 +141,7 @@ async fn one_turn_takes_a_bounded_amount_from_a_link_that_never_stops() {
 
 const PEER: Incarnation = Incarnation { counter: 5, nonce: 5 };
 
-/// Member 2, which knows member 1 by the address of a hand-played one.
+/// Member 2, with the address of a member 1 that the test plays by hand.
 async fn net_and_peer() -> (Net, TcpListener) {
     let peer = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let peers = vec![(1, peer.local_addr().unwrap().to_string())];
@@ -179,7 +179,7 @@ async fn accept_by_hand(listener: &TcpListener) -> Channel {
     channel
 }
 
-/// Runs the net beside a hand-played peer; the net must have nothing to report meanwhile.
+/// Runs the net beside a hand-played peer; the net must have nothing to report in this time.
 async fn quietly<T>(net: &mut Net, work: impl Future<Output = T>) -> T {
     tokio::select! {
         done = timeout(Duration::from_secs(10), work) => done.expect("not done in time"),
@@ -197,7 +197,7 @@ async fn the_late_loser_of_two_dials_is_refused_in_silence_and_a_later_dial_repl
     let address = net.local_addr();
     net.want(&[1]);
     let mut kept = quietly(&mut net, accept_by_hand(&peer)).await;
-    // The higher id is committed now, though nothing is up: the lower one's dial must wait.
+    // The higher id is committed now, though no connection is up: the dial of the lower id must wait.
     let (_, verdict) = quietly(&mut net, dial_by_hand(address, 1)).await;
     assert!(is_already_connected(&verdict), "{verdict:?}");
     kept.send(&Verdict::Welcome { floor: 4 }).await.unwrap();
@@ -237,7 +237,7 @@ async fn a_committed_dial_that_fails_lets_the_other_side_in() {
     assert_eq!(up, Event::Up { peer: 1, incarnation: PEER });
 }
 
-/// Frames right behind the welcome arrive in the handshake's buffer and must not be forgotten there.
+/// Frames directly behind the welcome arrive in the handshake's buffer and must not be lost there.
 #[tokio::test]
 async fn frames_that_come_with_the_welcome_are_delivered() {
     let (mut net, peer) = net_and_peer().await;
@@ -256,7 +256,7 @@ async fn frames_that_come_with_the_welcome_are_delivered() {
     }
 }
 
-/// A busy turn may leave the old link unread; its end must still count before a new process of that id is judged.
+/// A busy turn may leave the old link unread; its end must be handled before a new process of that id is judged.
 #[tokio::test]
 async fn what_an_old_connection_still_holds_comes_before_its_successor() {
     let next_run = Incarnation { counter: 6, nonce: 6 };
@@ -352,7 +352,7 @@ async fn a_peer_of_other_versions_is_reported_and_dialled_again() {
     assert!(matches!(next(&mut net).await, Event::Up { peer: 1, .. }));
 }
 
-/// The owner of the net gives its volume up for good on such a refusal, so it takes the word of a proved peer.
+/// The owner of the net gives its volume up for good on such a refusal, so only an authenticated peer may cause it.
 #[tokio::test]
 async fn a_stale_refusal_counts_only_behind_the_acceptors_proof() {
     let (mut net, peer) = net_and_peer().await;

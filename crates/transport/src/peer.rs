@@ -1,4 +1,4 @@
-//! What is remembered about one configured peer, connected or not.
+//! The state kept for one configured peer, connected or not.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) address: String,
-    /// Whether a connection is to be kept by dialling.
+    /// Whether to keep a connection by dialling.
     pub(crate) wanted: bool,
     /// The key of its connection.
     pub(crate) link: Option<u64>,
@@ -52,8 +52,8 @@ impl Backoff {
         Self { min, max: max.max(min), next: min, dice: Dice(seed) }
     }
 
-    /// The next pause: between half and the whole of a bound that doubles each time. Members that lost the same peer
-    /// in the same moment spread out.
+    /// The next pause: between half and the whole of a bound that doubles each time. Members that lost the same peer in
+    /// the same moment dial at different moments.
     pub(crate) fn pause(&mut self) -> Duration {
         let bound = self.next;
         self.next = (bound * 2).min(self.max);

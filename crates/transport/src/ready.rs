@@ -1,4 +1,4 @@
-//! Which connections have something to do: one waker each, so that a turn costs what is ready and not what exists.
+//! The ready connections: one waker each, so that the cost of a turn depends on the ready connections and not on all.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ impl ReadySet {
         Arc::new(ReadyWaker { key, woken: AtomicBool::new(false), set: Arc::clone(self) })
     }
 
-    /// Who is woken when a connection becomes ready.
+    /// Sets the task that is woken when a connection becomes ready.
     pub(crate) fn watch(&self, owner: &Waker) {
         let mut state = self.state();
         if !state.owner.as_ref().is_some_and(|known| known.will_wake(owner)) {
@@ -60,7 +60,7 @@ impl ReadyWaker {
         }
     }
 
-    /// Must precede the look at the connection, so that a wake during the look is not lost.
+    /// Must be called before the connection is read, so that a wake during the read is not lost.
     pub(crate) fn rearm(&self) {
         self.woken.store(false, Ordering::Release);
     }

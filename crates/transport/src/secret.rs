@@ -1,4 +1,4 @@
-//! The cluster secret: proves membership, never travels, never prints.
+//! The cluster secret: proves membership, is never sent, is never printed.
 
 use std::fmt;
 use std::io;
@@ -23,7 +23,7 @@ pub struct Secret {
     key_id: KeyId,
 }
 
-/// Why a secret was not taken.
+/// Why a secret was not accepted.
 #[derive(Debug, Error)]
 pub enum SecretError {
     #[error("the secret has {bytes} bytes; at least {SECRET_MIN_BYTES} are needed")]
@@ -33,7 +33,7 @@ pub enum SecretError {
 }
 
 impl Secret {
-    /// Takes a secret; line ends at its end are dropped, since editors and `echo` add them.
+    /// Accepts a secret; line ends at its end are dropped, since editors and `echo` add them.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SecretError> {
         let end = bytes.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
         if end < SECRET_MIN_BYTES {
@@ -54,13 +54,13 @@ impl Secret {
         Self::from_bytes(&bytes)
     }
 
-    /// Stands in clear in a hello: the beginning of an HMAC over a fixed text. It helps to guess the secret no more than
+    /// Sent in clear in a hello: the beginning of an HMAC over a fixed text. It helps to guess the secret no more than
     /// a recorded proof does.
     pub(crate) fn key_id(&self) -> KeyId {
         self.key_id
     }
 
-    /// HMAC-SHA256 over the parts, each preceded by its length so that no two lists of parts read the same.
+    /// HMAC-SHA256 over the parts, each preceded by its length so that no two lists of parts give the same bytes.
     pub(crate) fn proof(&self, parts: &[&[u8]]) -> Vec<u8> {
         self.mac(parts).finalize().into_bytes().to_vec()
     }

@@ -1,12 +1,12 @@
-//! The latest incarnation of every peer that was ever connected, so that an earlier one is not let in again: its volume was
-//! rolled back or copied, and it has forgotten what it promised.
+//! The latest incarnation of every peer that was ever connected. An earlier incarnation is refused: its volume was
+//! rolled back or copied, and it has lost promises.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::handshake::{Incarnation, PeerId, Refusal, RefuseCode};
 
-/// Shared by the event loop, which notes, and the handshakes, which check.
+/// Shared by the event loop, which writes it, and the handshakes, which check it.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Mutex<BTreeMap<PeerId, Incarnation>>);
 
@@ -19,7 +19,7 @@ impl Seen {
         self.lock().insert(peer, incarnation);
     }
 
-    /// Two incarnations never share a counter: it is on disk before any peer is told of it.
+    /// Two incarnations never share a counter: it is on disk before any peer learns of it.
     pub(crate) fn check(&self, me: PeerId, peer: PeerId, claimed: Incarnation) -> Result<(), Refusal> {
         let Some(seen) = self.lock().get(&peer).copied() else { return Ok(()) };
         if claimed.counter > seen.counter || claimed == seen {

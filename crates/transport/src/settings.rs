@@ -1,4 +1,4 @@
-//! What a [`Net`](crate::Net) is told at its start.
+//! The settings of a [`Net`](crate::Net).
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ pub struct Settings {
     /// Only processes that name the same cluster connect.
     pub cluster: String,
     pub id: PeerId,
-    /// Tells this start of the process from every other under the same id.
+    /// Distinguishes this start of the process from every other start under the same id.
     pub incarnation: Incarnation,
     /// Named values that must be equal between peers; a difference is refused with both values named.
     pub facts: Facts,
-    /// Both sides prove that they know it; it never crosses the wire.
+    /// Both sides prove that they know it; it is never sent.
     pub secret: Option<Secret>,
-    /// Who may connect, and where each is dialled (`host:port`, resolved anew at every dial).
+    /// The peers that may connect, and the address at which each is dialled (`host:port`, resolved anew at every dial).
     pub peers: Vec<(PeerId, String)>,
-    /// The latest incarnation of each peer that this one has ever been connected to: an earlier one is refused.
+    /// The latest incarnation of each peer that this member has ever been connected to: an earlier one is refused.
     pub seen: Vec<(PeerId, Incarnation)>,
-    /// A connection that has not authenticated by then is closed.
+    /// A connection that is not authenticated after this time is closed.
     pub handshake_deadline: Duration,
     /// Name resolution and TCP connect together.
     pub dial_timeout: Duration,

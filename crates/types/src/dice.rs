@@ -1,6 +1,6 @@
 //! A stream of random words from a seed (splitmix64): fair enough for jitter, schedules and nonces.
 
-/// What the ends of integers look like on the wire.
+/// Bytes at the limits of integers on the wire.
 const EDGES: &[u8] = &[0, 1, 2, 127, 128, 250, 251, 252, 253, 254, 255];
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -21,8 +21,8 @@ impl Dice {
         (self.roll() % n.max(1) as u64) as usize
     }
 
-    /// A frame that was honest, with a few bytes flipped, replaced by edges of integers, removed, added, cut off or
-    /// repeated: what parsers of hostile bytes are tested with.
+    /// An honest frame with a few bytes flipped, replaced by limits of integers, removed, added, cut off or repeated:
+    /// for tests of parsers.
     pub fn mutated(&mut self, honest: &[u8]) -> Vec<u8> {
         let mut bytes = honest.to_vec();
         for _ in 0..=self.below(4) {

@@ -1,10 +1,10 @@
-//! How durations are written, in configs, options and answers: `300ms`, `5s`, `1.5s`, `2m`, `1h`, `0`.
+//! The notation of durations in configs, options and answers: `300ms`, `5s`, `1.5s`, `2m`, `1h`, `0`.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// The units, longest first; nanoseconds are what they have in common.
+/// The units in nanoseconds, longest first.
 const UNITS: [(&str, u64); 6] = [
     ("h", 3_600_000_000_000),
     ("m", 60_000_000_000),

@@ -1,10 +1,10 @@
-//! Who is who: node ids, uids, epochs and the values derived from them.
+//! Node ids, uids, epochs and the values derived from them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The configured number of a member. Unique in a cluster, never reused for another machine while the cluster lives.
+/// The configured number of a member. Unique in a cluster, never reused for another machine while the cluster exists.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct NodeId(pub u32);
 
@@ -36,7 +36,7 @@ impl fmt::Display for Uid {
     }
 }
 
-/// Which uid an election looks for. The sources disagree: most elect the highest, one elects the lowest.
+/// Which uid an election chooses. The sources disagree: most elect the highest, one elects the lowest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wins {
@@ -46,7 +46,7 @@ pub enum Wins {
 }
 
 impl Wins {
-    /// The one comparison every algorithm uses.
+    /// The only comparison of uids; every algorithm uses it.
     #[inline]
     pub fn beats(self, a: Uid, b: Uid) -> bool {
         match self {
@@ -60,7 +60,7 @@ impl Wins {
         if self.beats(b, a) { b } else { a }
     }
 
-    /// The one that beats all others; `None` of nobody.
+    /// The uid that beats all others; `None` if there is none.
     pub fn best(self, of: impl IntoIterator<Item = Uid>) -> Option<Uid> {
         of.into_iter().reduce(|a, b| self.better(a, b))
     }
@@ -71,7 +71,7 @@ impl Wins {
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// The largest one: what a [`Token`] has room for.
+    /// The largest epoch that a [`Token`] has room for.
     pub const MAX: Epoch = Epoch((1 << 35) - 1);
 
     #[must_use]
@@ -89,7 +89,7 @@ impl fmt::Display for Epoch {
 /// A fencing token: a resource that refuses smaller tokens than it has seen is safe from deposed leaders.
 ///
 /// `epoch << 28 | n`, below 2^63. No two leaders share an epoch, so the leader's own token needs no id: its `n` is 0,
-/// and what it hands out under its reign counts from 1. Tokens pass 2^53: JSON carries them as decimal strings.
+/// and tokens that it issues under its reign count from 1. Tokens exceed 2^53: JSON carries them as decimal strings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Token(pub u64);
 
@@ -104,8 +104,8 @@ impl Token {
         Token::new(epoch, 0)
     }
 
-    /// The n-th token of a reign. What there is no room for counts as the largest that there is room for: a token too
-    /// many is the same as another, never smaller.
+    /// The n-th token of a reign. A value without room counts as the largest value that has room: a token too many
+    /// equals another one and is never smaller.
     pub const fn new(epoch: Epoch, n: u32) -> Self {
         let epoch = if epoch.0 > Epoch::MAX.0 { Epoch::MAX.0 } else { epoch.0 };
         let n = if n > Self::COUNT_MAX { Self::COUNT_MAX } else { n };

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One start of a process: the counter grows with every start, the nonce tells copies of a disk apart.
+/// One start of a process: the counter grows with every start, the nonce distinguishes copies of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Incarnation {
     pub counter: u64,

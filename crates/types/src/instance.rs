@@ -1,4 +1,4 @@
-//! Which of the machines of one process.
+//! Identifies one of the machines of a process.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! Values that have a name: what configs, options and JSON call them.
+//! Values with a name in configs, options and JSON.
 
 use thiserror::Error;
 
-/// A word that is no name of the kind that was expected.
+/// A word that is not one of the expected names.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("`{word}` is unknown: write one of {known}")]
 pub struct UnknownName {

@@ -1,4 +1,4 @@
-//! Where a member stands, and why.
+//! The standing of a member, and its cause.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use crate::name::{UnknownName, by_name};
 pub enum Role {
     Leader,
     Follower,
-    /// Knows no leader.
+    /// The member knows no leader.
     Candidate,
     Witness,
     Learner,
@@ -33,12 +33,12 @@ impl Role {
     }
 }
 
-/// Where a member stands after a transition.
+/// The standing of a member after a transition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Standing {
     pub role: Role,
     pub leader: Option<NodeId>,
-    /// The leader's epoch; without a leader the smallest epoch the next one may have.
+    /// The leader's epoch; without a leader the smallest epoch that the next one may have.
     pub epoch: Epoch,
 }
 
@@ -49,15 +49,15 @@ pub enum Cause {
     Started,
     /// Won an election.
     Elected,
-    /// Another member won the election this one took part in.
+    /// Another member won the election that this member took part in.
     OtherElected,
-    /// Heard of the leader from a heartbeat.
+    /// A heartbeat named the leader.
     Heard,
     /// The leader's connection closed or it fell silent.
     LeaderLost,
     /// The leader resigned.
     LeaderResigned,
-    /// Resigned itself.
+    /// The member itself resigned.
     SteppedDown,
     /// A restarted member was ahead: the leader moved its epoch past it.
     Bumped,
@@ -109,7 +109,7 @@ impl Cause {
     }
 }
 
-/// Who may claim to lead. Each is an authority of the crate `member`.
+/// Which kind of authority decides who may claim to lead. Each is an authority of the crate `member`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Safety {

@@ -1,4 +1,5 @@
-//! How many messages of each kind were sent: counted by drivers, never by machines, whose state a model compares.
+//! How many messages of each kind were sent: counted by drivers, never by machines, because a model compares the
+//! machines' state.
 
 use crate::protocol::{Kind, Message};
 

@@ -1,4 +1,4 @@
-//! What a machine wants done, in call order: the one outbox.
+//! The effects of a machine, in call order: the one outbox.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ pub enum Effect<P: Protocol> {
     CancelTimer(P::Timer),
     /// A barrier: nothing after it happens before the record is on the disk.
     Persist(P::Durable),
-    /// In the background: nothing waits.
+    /// Written in the background: no effect waits.
     Store(P::Durable),
     Announce(P::Event),
 }
@@ -35,7 +35,7 @@ impl<P: Protocol> Effect<P> {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Effects<P: Protocol> {
     queue: VecDeque<Effect<P>>,
-    /// Of the message in hand.
+    /// The hops of the present message.
     hops: u16,
 }
 
@@ -46,7 +46,7 @@ impl<P: Protocol> Default for Effects<P> {
 }
 
 impl<P: Protocol> Effects<P> {
-    /// The input in hand is a message that was passed on this often.
+    /// The present input is a message that was passed on this often.
     pub fn received(&mut self, hops: u16) {
         self.hops = hops;
     }

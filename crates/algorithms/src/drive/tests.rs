@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use crate::view::View;
 use types::{NodeId, Uid};
 
-/// Does what it is told.
+/// Produces the effects that its input lists.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Puppet;
 

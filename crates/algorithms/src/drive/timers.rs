@@ -51,7 +51,7 @@ impl<T: Copy + Ord, W: Copy + Ord> Timers<T, W> {
         self.0.iter().map(|&(_, when)| when).min()
     }
 
-    /// The earliest timer, if it is due at `now`; it is gone then.
+    /// Removes and returns the earliest timer, if it is due at `now`.
     pub fn pop_due(&mut self, now: W) -> Option<T> {
         let earliest = (0..self.0.len()).min_by_key(|&at| self.0[at].1)?;
         (self.0[earliest].1 <= now).then(|| self.0.remove(earliest).0)

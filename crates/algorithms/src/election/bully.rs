@@ -2,14 +2,15 @@
 //!
 //! Model: a full mesh that knows all ids, crashes detected by timeouts: an answer takes at most T.
 //!
-//! Whoever misses the leader asks everybody better. If nobody answers within T it has won and tells everybody worse;
-//! if somebody answers, that one takes over and must have a coordinator announced within T', else it all begins again.
+//! A node that misses the leader asks all better nodes. If no node answers within T it has won and tells all worse
+//! nodes; if a node answers, that node takes over and must have a coordinator announced within T', else the election
+//! begins again.
 //!
-//! Messages with the best node N dead (but still asked), initiator i, m = N-i: m² + N - 2, worst N² - N - 1; with
-//! nobody dead m(m+1) + N - 1.
+//! Messages with the best node N dead (but still asked), initiator i, m = N-i: m² + N - 2, worst N² - N - 1; with no
+//! node dead m(m+1) + N - 1.
 //!
-//! Ambiguous in the sources: COORDINATOR goes to the worse ids only (not to all), and T' is three times T (reusing T,
-//! as one source does, costs 2.4 times the messages). Not in the sources: at most one own election at a time, and a
+//! Ambiguous in the sources: COORDINATOR is sent to the worse ids only (not to all), and T' is three times T (reusing
+//! T, as one source does, costs 2.4 times the messages). Not in the sources: at most one own election at a time, and a
 //! *latch* on the better id: a late COORDINATOR of a worse winner never overwrites a better one, which without it
 //! leaves a wrong leader for ever when messages overtake each other on different links.
 

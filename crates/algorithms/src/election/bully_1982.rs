@@ -2,10 +2,11 @@
 //!
 //! Model: a full mesh that knows all ids; a call is answered within T or the callee is down; crashed nodes recover.
 //!
-//! Each node keeps a state vector S(i): the status s, the coordinator c, the task definition d, and h, who halted it.
-//! A node that runs an election first asks everybody better whether they are up (then it leaves the field to them
-//! for T'), else it halts everybody worse, makes itself their coordinator, distributes the new task and is Normal.
-//! The coordinator checks from time to time that everybody is Normal; members miss a silent coordinator.
+//! Each node keeps a state vector S(i): the status s, the coordinator c, the task definition d, and h, the node that
+//! halted it. A node that runs an election first asks all better nodes whether they are up (if one is, it waits T' for
+//! that node to lead), else it halts all worse nodes, makes itself their coordinator, distributes the new task and is
+//! Normal. The coordinator checks from time to time that all nodes are Normal; the other nodes notice a silent
+//! coordinator.
 //!
 //! Assertion 1, at every instant: two nodes in Reorganization or Normal have the same c; two in Normal the same d.
 //! Assertion 2: without failures for long enough, one node is Normal with c = itself and all others follow it.
@@ -13,11 +14,11 @@
 //! Calls when the best node N is dead and N-1 runs it: one unanswered AreYouUp, then three calls and three replies for
 //! each of the N-2 others.
 //!
-//! Chosen where the paper leaves room: calls go out all at once, not one by one; a peer whose connection is known to
-//! be down counts as one that did not answer, so nobody waits T for the dead; every call and reply carries the
-//! caller's attempt number, and EnterElection kills the callee's own attempt; EnterElection of a worse node (which
-//! synchrony forbids) is not obeyed but answered by an election of one's own. Nothing is stored: recovery overwrites
-//! s, c, d and h before it reads any of them.
+//! Chosen where the paper leaves room: calls are sent all at once, not one by one; a peer whose connection is known to
+//! be down counts as one that did not answer, so no node waits T for the dead; every call and reply carries the
+//! caller's attempt number, and EnterElection ends the callee's own attempt; a node does not obey the EnterElection of
+//! a worse node (which synchrony forbids) but starts its own election. Nothing is stored: recovery overwrites s, c, d
+//! and h before it reads any of them.
 
 use std::collections::BTreeSet;
 
@@ -36,28 +37,28 @@ pub struct Bully1982 {
     d: u64,
     h: Option<NodeId>,
     up: BTreeSet<NodeId>,
-    /// Numbers my elections; replies of an older one are void.
+    /// Numbers this node's elections; replies to an older one are void.
     attempt: u64,
     stage: Stage,
-    /// Whose reply the current stage waits for.
+    /// The nodes whose reply the current stage waits for.
     waiting: BTreeSet<NodeId>,
-    /// Peers whose connection is known to be down: no call to them is worth waiting for.
+    /// Peers whose connection is known to be down: a call to them is not waited for.
     unreachable: BTreeSet<NodeId>,
 }
 
-/// Where my own election stands; the letters are the steps of the published procedure.
+/// The stage of this node's own election; the letters are the steps of the published procedure.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Stage {
     None,
-    /// A: is anybody better up?
+    /// A: is any better node up?
     AskBetter,
-    /// B: halt everybody worse.
+    /// B: halt all worse nodes.
     Halt,
     /// C
     SetCoordinator,
     /// D
     NewState,
-    /// TIMEOUT: is my coordinator still up?
+    /// TIMEOUT: is the coordinator still up?
     AskCoordinator,
 }
 
@@ -106,11 +107,11 @@ impl Message for Msg {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {
-    /// T: whoever has not replied is down.
+    /// T: a node that has not replied is down.
     Reply,
-    /// T': somebody better should have reorganised us by now.
+    /// T': a better node should have reorganised this one by now.
     Reorganised,
-    /// The coordinator looks whether all are Normal.
+    /// The coordinator checks whether all nodes are Normal.
     Check,
     /// T_c: the coordinator has not been heard.
     CoordinatorSilent,
@@ -162,7 +163,7 @@ impl Election for Bully1982 {
 impl Bully1982 {
     fn message(&mut self, ctx: &Ctx<'_>, from: NodeId, message: Msg, out: &mut impl Outbox<Self>) {
         if self.s == Status::Down {
-            // Woken by a call before recovery was asked for: recover now, then answer.
+            // A call arrived before recovery was requested: recover now, then answer.
             self.election(ctx, out);
         }
         match message {
@@ -235,7 +236,8 @@ impl Bully1982 {
         self.call(ctx, Stage::AskBetter, better, Msg::AreYouUp, out);
     }
 
-    /// Calls everybody in `whom` that has not lost its connection, and goes on at once if nobody is left to wait for.
+    /// Calls every node in `whom` that has not lost its connection, and continues at once if there is no node to wait
+    /// for.
     fn call(
         &mut self,
         ctx: &Ctx<'_>,
@@ -269,7 +271,7 @@ impl Bully1982 {
         }
         match self.stage {
             Stage::AskBetter => {
-                // Somebody better is up and will reorganise us, or T' ends.
+                // A better node is up and will reorganise this one, or T' ends.
                 self.rest(out);
                 out.set_timer(Timer::Reorganised, reorganised(ctx));
             }
@@ -297,7 +299,7 @@ impl Bully1982 {
         out.cancel_timer(Timer::Reply);
     }
 
-    /// Everybody has replied, or T is over: those still in `waiting` are down.
+    /// All nodes have replied, or T is over: those still in `waiting` are down.
     fn stage_over(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         let stage = self.stage;
         let missing = !self.waiting.is_empty();
@@ -323,7 +325,7 @@ impl Bully1982 {
             }
             Stage::SetCoordinator | Stage::NewState if missing => self.election(ctx, out),
             Stage::SetCoordinator => {
-                // A task nobody else can have defined: the attempt number in my own name.
+                // A task that no other node can have defined: the attempt number and the id of this node.
                 self.d = self.attempt << 32 | u64::from(ctx.me.id.0);
                 let (up, d) = (self.up.iter().copied().collect(), self.d);
                 self.call(ctx, Stage::NewState, up, |attempt| Msg::NewState(attempt, d), out);
@@ -356,14 +358,14 @@ impl Bully1982 {
         out.send(from, Msg::Yes(Call::EnterElection, attempt));
     }
 
-    /// TIMEOUT: the coordinator was not heard; ask it before disturbing everybody.
+    /// TIMEOUT: the coordinator was not heard; ask it before an election disturbs all nodes.
     fn ask_coordinator(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         if let Some(c) = self.c.filter(|&c| c != ctx.me.id && self.stage == Stage::None) {
             self.call(ctx, Stage::AskCoordinator, vec![c], Msg::AreYouUp, out);
         }
     }
 
-    /// A connection came up: what everybody else was asked before, this one is asked now.
+    /// A connection came up: this peer gets the call that all other nodes got before.
     fn found(&mut self, ctx: &Ctx<'_>, peer: NodeId, out: &mut impl Outbox<Self>) {
         self.unreachable.remove(&peer);
         let Some(uid) = ctx.view.uid(peer) else { return };

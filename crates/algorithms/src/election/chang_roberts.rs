@@ -2,17 +2,17 @@
 //!
 //! Model: asynchronous unidirectional ring, unique ids, n unknown, no failure inside an election.
 //!
-//! Every candidate sends its id clockwise. A node passes on ids that beat its own and swallows the rest, so only the
-//! best id survives a whole lap; its owner recognises it and sends SELECTED around.
+//! Every candidate sends its id clockwise. A node passes on ids that beat its own and drops the rest, so only the best
+//! id survives a whole lap; its owner recognises it and sends SELECTED around.
 //!
 //! Messages: without the announcement the sum over all nodes of the distance to the next better id (n for the best):
 //! 2n-1 .. n(n+1)/2, n·H_n on average; SELECTED adds n.
 //!
-//! The sources differ in what a node does that is woken by somebody else's PROBE. *Own probe first*: it sends its own
-//! id before it looks at the one in hand, so the count does not depend on who starts. *Substitute* (the paper's
-//! start-up rule): it puts its own id in the place of a worse one and stays silent under a better one; one initiator
-//! then costs at most 3n-1. They are two catalog rows. Both latch on `decided`, not on `participant`: the winner clears
-//! the flag before the SELECTED lap is over, and a late start there must not elect it twice.
+//! The sources differ in the reaction of a node that another node's PROBE wakes. *Own probe first*: it sends its own id
+//! before it handles the received one, so the count does not depend on the initiators. *Substitute* (the paper's
+//! start-up rule): it replaces a worse id by its own and stays silent under a better one; one initiator then costs at
+//! most 3n-1. They are two catalog rows. Both latch on `decided`, not on `participant`: the winner clears the flag
+//! before the SELECTED lap is over, and a late start there must not elect it twice.
 
 use serde::{Deserialize, Serialize};
 

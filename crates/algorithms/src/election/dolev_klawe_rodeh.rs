@@ -3,14 +3,14 @@
 //! Model: asynchronous unidirectional ring, FIFO links (essential), unique ids, n unknown, no failure inside an
 //! election.
 //!
-//! Found independently of Peterson's algorithm and alike: an active node learns the ids held by the two active nodes
-//! before it and lives on with its predecessor's if that is a local maximum. The second message is the predecessor's id
-//! unchanged, and the end is noticed by the last *active* node: the id it gets is the one it holds.
+//! Found independently of Peterson's algorithm and similar: an active node learns the ids held by the two active nodes
+//! before it and stays active with its predecessor's if that is a local maximum. The second message is the
+//! predecessor's id unchanged, and the last *active* node notices the end: the id it gets is the one it holds.
 //!
-//! Messages: exactly n(2(p-1) + 1) in p phases, whatever the schedule and whoever starts; 3n at least (n >= 2),
+//! Messages: exactly n(2(p-1) + 1) in p phases, whatever the schedule and the initiators; 3n at least (n >= 2),
 //! 2n·floor(log2 n) + n at most, and that is attained. ELECTED adds n.
 //!
-//! Chosen where the sources are silent: whoever notices the end holds the best id but rarely owns it, so it sends
+//! Chosen where the sources are silent: the node that notices the end holds the best id but rarely owns it, so it sends
 //! ELECTED around, and the owner learns there that it has won.
 
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ impl Protocol for DolevKlaweRodeh {
             Input::Command(Campaign) => self.join(ctx, out),
             Input::Message { message: Msg::Tid(v), .. } => self.tid(ctx, v, out),
             Input::Message { message: Msg::Elected(v), .. } => {
-                // Whoever noticed the end halted then: the lap ends there.
+                // The node that noticed the end halted then: the lap ends there.
                 if self.halt(ctx, v, out) {
                     out.forward(Side::Right, Msg::Elected(v));
                 }
@@ -116,7 +116,7 @@ impl DolevKlaweRodeh {
         }
     }
 
-    /// Takes the result, once; says whether it was news.
+    /// Takes the result, once; returns whether it was news.
     fn halt(&mut self, ctx: &Ctx<'_>, leader: Uid, out: &mut impl Outbox<Self>) -> bool {
         if *self == DolevKlaweRodeh::Halt {
             return false;

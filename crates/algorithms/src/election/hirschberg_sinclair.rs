@@ -2,16 +2,16 @@
 //!
 //! Model: asynchronous bidirectional ring, unique ids, n unknown, no failure inside an election.
 //!
-//! In phase k a candidate sends its id 2^k hops both ways; nodes that beat it swallow it, the last one in range sends
-//! it back. Back from both sides, the candidate goes into the next phase; candidates still alive are then at least
-//! 2^k apart. The best id meets itself once 2^k reaches n.
+//! In phase k a candidate sends its id 2^k hops both ways; nodes that beat it drop it, the last node in range sends it
+//! back. When it is back from both sides, the candidate enters the next phase; the remaining candidates are then at
+//! least 2^k apart. The best id returns to its owner once 2^k reaches n.
 //!
-//! Messages: independent of the schedule and of who starts. 5n - 8 + 4·2^ceil(log2 n) on monotone rings is the least
-//! for n >= 2, 8n(1 + ceil(log2 n)) a loose upper bound; the announcement adds n.
+//! Messages: independent of the schedule and of the initiators. 5n - 8 + 4·2^ceil(log2 n) on monotone rings is the
+//! least for n >= 2, 8n(1 + ceil(log2 n)) a loose upper bound; the announcement adds n.
 //!
-//! Chosen where the sources differ: a node woken by a message sends its own id first; the id that comes home on both
-//! sides wins once; replies are counted per side, because both links of a ring of two lead to one peer. The paper has
-//! no announcement: one lap clockwise. The version with explicit refusals is `hirschberg_sinclair_reply`.
+//! Chosen where the sources differ: a node woken by a message sends its own id first; the id that returns on both sides
+//! wins once; replies are counted per side, because both links of a ring of two lead to one peer. The paper has no
+//! announcement: one lap clockwise. The version with explicit refusals is `hirschberg_sinclair_reply`.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct HirschbergSinclair {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Msg {
-    /// `hops`: how many nodes it is still to visit.
+    /// `hops`: how many nodes it still has to visit.
     Out {
         id: Uid,
         phase: u8,

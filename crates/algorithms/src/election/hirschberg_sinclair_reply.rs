@@ -2,16 +2,16 @@
 //!
 //! Model: asynchronous bidirectional ring, unique ids, n unknown, no failure inside an election.
 //!
-//! A candidate sends FROM over `maxnum` nodes each way. A node that beats it answers NO, the last one in range OK; two
-//! OKs double `maxnum`. A node that saw a better FROM has lost and starts no further phase, even if its own replies
-//! are good. The best id meets itself once `maxnum` reaches n.
+//! A candidate sends FROM over `maxnum` nodes each way. A node that beats it answers NO, the last node in range OK; two
+//! OKs double `maxnum`. A node that saw a better FROM has lost and starts no further phase, even if its own replies are
+//! good. The best id returns to its owner once `maxnum` reaches n.
 //!
-//! Messages: the refusals make it dearer than the swallowing version: at least 6n - 8 + 4·2^ceil(log2 n) for n >= 2.
-//! The count depends on the schedule, since a passing better FROM may stop a candidate one phase early; it is exact
-//! only if all messages take the same time and all start at once. The announcement adds n.
+//! Messages: the refusals make it more expensive than the version without replies: at least 6n - 8 + 4·2^ceil(log2 n)
+//! for n >= 2. The count depends on the schedule, since a passing better FROM may stop a candidate one phase early; it
+//! is exact only if all messages take the same time and all start at once. The announcement adds n.
 //!
 //! Chosen where the sources are silent: a sleeping node wakes on FROM (else a better sleeper refuses the only candidate
-//! and nobody ever wins), the FROM that comes home on both sides counts once, and the result goes round clockwise.
+//! and no node ever wins), the FROM that returns on both sides counts once, and the result is sent around clockwise.
 //! `num` is incremented before the test, so FROM visits exactly `maxnum` nodes: 1, 2, 4, ...
 
 use serde::{Deserialize, Serialize};

@@ -2,16 +2,17 @@
 //!
 //! Model: asynchronous unidirectional ring, FIFO links, n known to all, *no ids*, private random numbers.
 //!
-//! No deterministic algorithm elects on an anonymous ring, since everybody always does the same. So each active node
+//! No deterministic algorithm elects on an anonymous ring, since all nodes always do the same. So each active node
 //! draws a number in 1..=n for the round and sends it around, as in Chang and Roberts. A token that has made n hops is
-//! its sender's own; if nobody had the same number its sender has won, else those with that number draw again.
+//! its sender's own; if no other node had the same number its sender has won, else the nodes with that number draw
+//! again.
 //!
 //! Messages: random, at least 2n - 1; 7 expected for n = 2, towards n·H_n per round and about 1.4 rounds for large n.
 //! The announcement adds n. Always correct; terminates with probability 1.
 //!
-//! This machine never looks at who it is, so followers cannot say whom they follow. Chosen where the sources leave
+//! This machine never uses its own id, so followers do not know which node they follow. Chosen where the sources leave
 //! room: the round number travels with the token (without it links must be FIFO for safety, not only for the count),
-//! and the leader, who knows that it is the one, drops the announcement when it is back.
+//! and the leader, which knows that it won, drops the announcement when it is back.
 
 use std::cmp::Ordering;
 
@@ -39,7 +40,7 @@ pub enum Msg {
 pub struct Token {
     pub round: u32,
     pub number: u32,
-    /// Hops made when it arrives: n says "my own".
+    /// Hops made when it arrives: n means that it is the receiver's own token.
     pub hop: u32,
     pub unique: bool,
 }

@@ -4,13 +4,13 @@
 //! election.
 //!
 //! Every node sends its id once around and collects the ids that pass. When its own id is back the list is complete:
-//! links are FIFO and everybody sends its own id before it passes on another one. All lists are equal, so everybody
+//! links are FIFO and every node sends its own id before it passes on another one. All lists are equal, so every node
 //! decides alone and nothing has to be announced.
 //!
-//! Messages: n² always, n ids times n hops, whoever starts and in whatever order.
+//! Messages: n² always, n ids times n hops, whatever the initiators and the order.
 //!
-//! Ambiguous in the sources: one reads as if a node woken by an ELECT passed that on *before* its own id; the lists
-//! are then incomplete. Own id first. And a node goes on forwarding after it has decided: the others are not done yet.
+//! Ambiguous in the sources: in one reading a node woken by an ELECT passes that on *before* its own id; the lists are
+//! then incomplete. Own id first. And a node continues to forward after it has decided: other nodes are not done yet.
 
 use std::collections::BTreeSet;
 

@@ -2,8 +2,8 @@
 //!
 //! Model: asynchronous unidirectional ring, unique ids, n unknown, no failure inside an election.
 //!
-//! An initiator sends ELECT with its id as origin and as the best so far; everybody puts its own id in place of a worse
-//! one. Back at the origin the best of all is known, and COORDINATOR takes it around.
+//! An initiator sends ELECT with its id as origin and as the best so far; every node replaces a worse id by its own.
+//! Back at the origin the best of all is known, and COORDINATOR takes it around.
 //!
 //! Messages: one initiator 2n; m initiators 2nm in the *plain* row. With *suppression* an initiator drops the ELECT of
 //! a worse origin, because its own lap is on the way: if all m start at once only the best origin's lap completes, and

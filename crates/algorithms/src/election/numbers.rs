@@ -1,10 +1,10 @@
-//! Small numbers out of ids, for the synchronous algorithms that count with them. The best id has the smallest number.
+//! Small numbers from ids, for the synchronous algorithms that count with them. The best id has the smallest number.
 
 use crate::view::View;
 use types::{Uid, Wins};
 
-/// The number of each member. If the lowest id wins it is the id itself. If the highest does, ids are counted down
-/// from it, and it has the number `first`, the smallest of the published algorithm.
+/// The number of each member. If the lowest id wins it is the id itself. If the highest wins, ids are counted down from
+/// it, and it has the number `first`, the smallest of the published algorithm.
 pub(crate) fn numbering(members: &[Uid], wins: Wins, first: u32) -> impl Fn(Uid) -> u32 {
     let highest = members.iter().map(|m| m.id.0).max().unwrap_or(0);
     move |of| match wins {
@@ -15,7 +15,7 @@ pub(crate) fn numbering(members: &[Uid], wins: Wins, first: u32) -> impl Fn(Uid)
 
 /// Are all numbers at most `limit`?
 pub(crate) fn check(view: &View, wins: Wins, first: u32, limit: u32) -> Result<(), String> {
-    // Ids are unique: more members than numbers never fit, and a large ring is not worth the look.
+    // Ids are unique: more members than numbers never fit, and a large ring need not be searched.
     if view.len() > limit as usize + 1 {
         return Err(format!("{} members, but their numbers must not exceed {limit}", view.len()));
     }

@@ -1,17 +1,18 @@
 //! Peterson 1982: an O(n log n) unidirectional algorithm for the circular extrema problem.
 //!
-//! Model: asynchronous unidirectional ring, FIFO links (essential: the first and the second message of a phase are told
-//! apart by their order only), unique ids, n unknown, no failure inside an election.
+//! Model: asynchronous unidirectional ring, FIFO links (essential: only their order distinguishes the first and the
+//! second message of a phase), unique ids, n unknown, no failure inside an election.
 //!
-//! In each phase an active node learns the temporary ids of the two active nodes before it. It lives on, with its
+//! In each phase an active node learns the temporary ids of the two active nodes before it. It stays active, with its
 //! predecessor's id, only if that id is a local maximum; so at most half of the active nodes do, and relays pass all
-//! on. Values live on, not nodes: the winner is whoever sees its own *initial* id come back, by then mostly a relay.
+//! messages on. Values survive, not nodes: the winner is the node that gets its own *initial* id back, by then mostly a
+//! relay.
 //!
-//! Messages: a deterministic data flow, so independent of the schedule and of who starts. 3n - 1 at least (n >= 2),
+//! Messages: a deterministic data flow, so independent of the schedule and of the initiators. 3n - 1 at least (n >= 2),
 //! 2n·floor(log2 n) + n at most; ELECTED adds n.
 //!
 //! Chosen where the sources are terse: the second message is the better of `tid` and `ntid`, without which the test on
-//! the initial id is unsafe; that test is made in every state, relays included; the winner swallows what still comes.
+//! the initial id is unsafe; that test is made in every state, relays included; the winner drops all later messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +28,7 @@ pub enum Peterson {
     First {
         tid: Uid,
     },
-    /// Active, waiting for the second. Of `tid` only its comparison with `ntid` still matters.
+    /// Active, waiting for the second message. Of `tid` only its comparison with `ntid` still matters.
     Second {
         tid_beats_ntid: bool,
         ntid: Uid,

@@ -1,15 +1,16 @@
-//! The ring algorithm of the textbooks (Tanenbaum): the list of the living travels in the message.
+//! The ring algorithm of the textbooks (Tanenbaum): the list of the living nodes travels in the message.
 //!
-//! Model: asynchronous unidirectional ring that everybody knows, unique ids, no failure inside an election.
+//! Model: asynchronous unidirectional ring that all nodes know, unique ids, no failure inside an election.
 //!
-//! An initiator sends ELECTION with a list that holds its id; everybody adds its own. Back at the origin the list holds
-//! all members: the best of it is the leader, and COORDINATOR takes the list around once more.
+//! An initiator sends ELECTION with a list that holds its id; every node adds its own. Back at the origin the list
+//! holds all members: the best of it is the leader, and COORDINATOR takes the list around once more.
 //!
 //! Messages: 2n per initiator; k initiators that start at once cost 2nk. All lists are rotations of each other, so
 //! elections that run at the same time have the same result. A message holds up to n ids.
 //!
-//! Chosen where the sources are silent: the origin is the head of the list; a list that holds me but is not mine has
-//! lapped a dead origin and is dropped; a COORDINATOR list without me is passed on, but I ask for a new round.
+//! Chosen where the sources are silent: the origin is the head of the list; a node drops a list that contains its id
+//! but has another origin, because that list has passed a dead origin; a node passes on a COORDINATOR list without its
+//! id, but asks for a new round.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,14 +2,15 @@
 //!
 //! Model: synchronous unidirectional ring, n known to all, ids are small integers, all begin in round 0.
 //!
-//! Phase v is the n rounds from v·n on, and belongs to number v alone: if its owner has heard nothing before, it sends
-//! its token around in it. The first token is the smallest number's; it silences and informs everybody on its way.
+//! Phase v is the n rounds from v·n on, and belongs to number v alone: if its owner has received no token before, it
+//! sends its token around in it. The first token is the smallest number's; it silences and informs all nodes on its
+//! way.
 //!
 //! Messages: exactly n, and no announcement. Rounds: n(v+1), v being the smallest number; v·n of them are silent.
 //!
-//! As published the lowest id wins. For the highest the ids are counted down from it. A round is spent per number
-//! and node, so numbers above a limit are refused. A token that arrives in the round in which the receiver would speak
-//! is read first.
+//! As published the lowest id wins. For the highest the ids are counted down from it. A round is spent per number and
+//! node, so numbers above a limit are refused. A token that arrives in the round in which the receiver would send is
+//! read first.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +37,7 @@ pub enum TimeSlice {
     },
     Sent,
     Done,
-    /// Ids this algorithm cannot count with.
+    /// Ids that this algorithm cannot count with.
     Refused,
 }
 
@@ -63,7 +64,7 @@ impl Rounds for TimeSlice {
         }
     }
 
-    /// The start is round 0 for everybody, whoever asked for the election: `awake` does not matter.
+    /// The start is round 0 for all nodes, whichever node asked for the election: `awake` does not matter.
     fn round(&mut self, ctx: &Ctx<'_>, r: u64, _: bool, inbox: &[Token], out: &mut Vec<Token>) -> Next {
         if *self == TimeSlice::Refused {
             *self = TimeSlice::Done;

@@ -1,11 +1,11 @@
 //! VariableSpeeds: better tokens run faster (Frederickson and Lynch 1987).
 //!
 //! Model: synchronous unidirectional ring, n unknown, ids are small integers; nodes wake by themselves in any round,
-//! and whoever hears a token before it woke is a relay.
+//! and a node that receives a token before it woke is a relay.
 //!
 //! A token runs at full speed to the first node that is awake, and from there on needs 2^v rounds per hop, v being its
-//! owner's number. A token stays behind where a better one has been. The best candidate's token gets round before
-//! the others, each half as fast as the next better, have gone far.
+//! owner's number. A token ends at a node that a better token has visited. The best candidate's token completes its lap
+//! before the other tokens, each half as fast as the next better, have made many hops.
 //!
 //! Messages: fewer than 3n if all start at once, at most 4n otherwise; LEADER adds n. Rounds to the election, all
 //! starting at once: 1 + (n-1)·2^v, v the smallest number. Only candidates can win, not the relays.
@@ -37,7 +37,7 @@ pub struct VariableSpeeds {
     status: Status,
     /// The best token seen, the own one included.
     best: Option<Uid>,
-    /// When the best token goes on. It is the only one that may: all others stay behind it.
+    /// When the best token moves on. Only the best token may: all other tokens end here.
     due: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ enum Status {
     Awake,
     Relay,
     Done,
-    /// Ids this algorithm cannot count with.
+    /// Ids that this algorithm cannot count with.
     Refused,
 }
 

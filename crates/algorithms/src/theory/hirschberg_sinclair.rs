@@ -16,7 +16,7 @@ pub fn hirschberg_sinclair_reply_bounds(n: usize) -> Bounds {
     bounds(n, 6)
 }
 
-/// What one candidate causes.
+/// The messages that one candidate causes.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     out: usize,
@@ -59,13 +59,13 @@ fn all(case: &Case<'_>, phases: u32) -> Cost {
     sum
 }
 
-/// The best node wakes, plays its phases, gets round, and the announcement does.
+/// The best node wakes, plays its phases and completes a lap; the announcement makes another lap.
 fn rounds(case: &Case<'_>) -> Option<Range> {
     let phases = 2 * ((1 << ceil_log2(case.n())) - 1);
     case.synchronous.then(|| Range::exactly(case.wake_both_ways(case.best()) + phases + 2 * case.n()))
 }
 
-/// Swallowing version: independent of the schedule and of who starts.
+/// Version without replies: independent of the schedule and of the initiators.
 pub fn hirschberg_sinclair(case: &Case<'_>) -> Option<Expectation> {
     if !case.fault_free() {
         return None;
@@ -75,8 +75,8 @@ pub fn hirschberg_sinclair(case: &Case<'_>) -> Option<Expectation> {
     Some(Expectation::new(&kinds, Some(("announce", Range::exactly(case.n()))), rounds(case)))
 }
 
-/// With refusals: exact if all start at once and messages take a round; else a candidate may be stopped early by a
-/// better one that passes, but never before its first phase, which is the lower end.
+/// With refusals: exact if all start at once and messages take a round; else a passing better candidate may stop a
+/// candidate early, but never before its first phase, which is the lower end.
 pub fn hirschberg_sinclair_reply(case: &Case<'_>) -> Option<Expectation> {
     if !case.fault_free() {
         return None;

@@ -1,14 +1,14 @@
-//! Full meshes: the two forms of Bully. Here `synchronous` says that timers are long compared to messages.
+//! Full meshes: the two forms of Bully. Here `synchronous` means that timers are long compared to messages.
 
 use super::{Bounds, Case, Expectation, Range};
 
 pub fn bully_bounds(n: usize) -> Bounds {
-    // Nobody dead. Best: the best node itself starts; worst: the worst one does, and everybody joins in.
+    // No node is dead. Best: the best node itself starts; worst: the worst one does, and all nodes join in.
     let m = n as f64 - 1.0;
     Bounds { best: 0.0, mean: None, worst: m * (m + 1.0) }
 }
 
-/// Textbook Bully on a synchronous mesh: everybody at least as good as the worst initiator takes part once.
+/// Textbook Bully on a synchronous mesh: every node at least as good as the worst initiator takes part once.
 pub fn bully(case: &Case<'_>) -> Option<Expectation> {
     if !case.synchronous {
         return None;
@@ -24,7 +24,7 @@ pub fn bully(case: &Case<'_>) -> Option<Expectation> {
     let (asked, answered) = if dead_best {
         (Range::exactly(asked), Range::exactly(m * (m - 1) / 2))
     } else if case.initiators.contains(&case.best()) {
-        // The best one wins at once: whom its COORDINATOR reaches before an ELECTION asks nobody any more.
+        // The best node wins at once: a node that its COORDINATOR reaches before an ELECTION asks no other node.
         let at_once = case.initiators.iter().map(|&at| case.betters(at)).sum();
         (Range::between(at_once, asked), Range::between(at_once, asked))
     } else {
@@ -34,15 +34,15 @@ pub fn bully(case: &Case<'_>) -> Option<Expectation> {
 }
 
 pub fn bully_1982_bounds(n: usize) -> Bounds {
-    // The best node itself runs it: three calls and three replies for each other one.
+    // The best node itself runs it: three calls and three replies for each other node.
     let calls = 6.0 * (n as f64 - 1.0);
     Bounds { best: calls, mean: None, worst: f64::INFINITY }
 }
 
-/// Calls and replies when the best living node is the only one to start and at most the best of all is dead.
+/// Calls and replies when only the best living node starts and at most the best of all is dead.
 ///
-/// Published for members that are up. One that is still down recovers when it is called, so it asks its betters first:
-/// a fresh cluster costs the upper end.
+/// Published for members that are up. A member that is still down recovers when it is called, so it asks its betters
+/// first: a new cluster costs the upper end.
 pub fn bully_1982(case: &Case<'_>) -> Option<Expectation> {
     let dead_best = match case.dead {
         [] => 0,

@@ -1,4 +1,4 @@
-//! Closed forms: what an election must cost. The only place with formulas; tests, docs, plots and tables read it.
+//! Closed forms: the cost of an election. The only place with formulas; tests, docs, plots and tables read it.
 
 mod hirschberg_sinclair;
 mod mesh;
@@ -14,15 +14,15 @@ pub use synchronous::*;
 
 use types::{Uid, Wins};
 
-/// One fault-free run, as far as theory cares.
+/// One fault-free run, as far as it matters to theory.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     /// In ring order, clockwise = the sending direction.
     pub ids: &'a [Uid],
     pub wins: Wins,
-    /// Positions that start by their own will, ascending, not empty.
+    /// Positions that start an election, ascending, not empty.
     pub initiators: &'a [usize],
-    /// Positions that are dead from the start but still in everybody's view, ascending.
+    /// Positions that are dead from the start but still in the view of all nodes, ascending.
     pub dead: &'a [usize],
     /// Did all messages take exactly one round, and all initiators start in round 0?
     pub synchronous: bool,
@@ -52,7 +52,7 @@ impl Case<'_> {
         (1..n).find(|hops| self.wins.beats(self.ids[(at + hops) % n], self.ids[at])).unwrap_or(n)
     }
 
-    /// The same for all positions at once, in either direction: one pass that keeps a stack of those still searching.
+    /// The same for all positions at once, in either direction: one pass with a stack of the positions still searching.
     fn distances_to_better(&self, clockwise: bool) -> Vec<usize> {
         let n = self.n();
         let at = |i: usize| if clockwise { i % n } else { (2 * n - 1 - i) % n };
@@ -72,20 +72,20 @@ impl Case<'_> {
         distances
     }
 
-    /// Clockwise hops from the nearest initiator: when `at` wakes if every message takes a round.
+    /// Clockwise hops from the nearest initiator: the round in which `at` wakes if every message takes a round.
     fn wake_clockwise(&self, at: usize) -> usize {
         let n = self.n();
         self.initiators.iter().map(|from| (at + n - from) % n).min().unwrap_or(0)
     }
 
-    /// The same where messages go both ways.
+    /// The same where messages travel both ways.
     fn wake_both_ways(&self, at: usize) -> usize {
         let n = self.n();
         let hops = |from: usize| (at + n - from) % n;
         self.initiators.iter().map(|&from| hops(from).min((n - hops(from)) % n)).min().unwrap_or(0)
     }
 
-    /// Do the published assumptions hold, as far as the ring algorithms go?
+    /// Do the published assumptions of the ring algorithms hold?
     fn fault_free(&self) -> bool {
         self.dead.is_empty()
     }
@@ -125,7 +125,7 @@ impl Range {
     }
 }
 
-/// What one run must cost.
+/// The exact cost of one run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expectation {
     /// Messages per kind, by the kind's name; kinds not listed are not checked.
@@ -138,7 +138,7 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// From the kinds of the election proper and the announcement's, if there is one.
+    /// From the kinds of the election itself and the kind of the announcement, if there is one.
     fn new(
         election: &[(&'static str, Range)],
         announcement: Option<(&'static str, Range)>,

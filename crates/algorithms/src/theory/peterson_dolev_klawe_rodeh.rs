@@ -1,6 +1,6 @@
-//! Peterson and Dolev-Klawe-Rodeh: phases in which at most half of the active nodes live on.
+//! Peterson and Dolev-Klawe-Rodeh: phases in which at most half of the active nodes stay active.
 //!
-//! Both keep the same nodes active in each phase. They differ in how they notice the end, and so in what they cost.
+//! Both keep the same nodes active in each phase. They differ in how they notice the end, and so in their cost.
 
 use super::{Bounds, Case, Expectation, Range, floor_log2};
 use types::Uid;
@@ -17,9 +17,9 @@ pub fn dolev_klawe_rodeh_bounds(n: usize) -> Bounds {
     Bounds { best: if n == 1 { 1.0 } else { 3.0 * n as f64 }, mean: None, worst: worst(n) }
 }
 
-/// The phases of one ring, were they never cut short by a winner.
+/// The phases of one ring, as if no winner ended them early.
 struct Phases {
-    /// Per position, the phase (from 1) in which the node turns relay; `usize::MAX` for the one that never does.
+    /// Per position, the phase (from 1) in which the node becomes a relay; `usize::MAX` for the one that never does.
     relay_in: Vec<usize>,
     /// The phase that one active node enters alone.
     count: usize,
@@ -29,8 +29,8 @@ struct Phases {
 }
 
 impl Phases {
-    /// A node of Peterson's sends one message at the start and one for each that it gets, except for the one that
-    /// makes it a relay.
+    /// A node of Peterson's sends one message at the start and one for each message that it gets, except for the one
+    /// that makes it a relay.
     fn sent(&self, at: usize, got: usize) -> usize {
         1 + got - usize::from(self.relay_in[at] <= got / 2)
     }
@@ -43,8 +43,8 @@ fn phases(case: &Case<'_>) -> Phases {
     let mut home = None;
     for phase in 1.. {
         let m = active.len();
-        let holder = active.iter().position(|&(_, tid)| tid == case.ids[best]).expect("the best id lives on");
-        // Hops the best id has made from its owner when it gets to the next active node and to the one after it.
+        let holder = active.iter().position(|&(_, tid)| tid == case.ids[best]).expect("the best id stays active");
+        // Hops that the best id has made from its owner when it reaches the next active node and the one after it.
         let start = (active[holder].0 + n - best) % n;
         let hop = |from: usize, to: usize| (active[to % m].0 + n - active[from % m].0 - 1) % n + 1;
         let first = start + hop(holder, holder + 1);
@@ -70,11 +70,11 @@ fn phases(case: &Case<'_>) -> Phases {
     unreachable!("the phases end with one active node")
 }
 
-/// Peterson's data flow, cut where the owner of the best id stops: per position from the winner on, the messages
+/// Peterson's data flow, ended where the owner of the best id stops: per position from the winner on, the messages that
 /// each node gets before silence.
 fn received(case: &Case<'_>, phases: &Phases) -> Vec<usize> {
     let (n, best) = (case.n(), case.best());
-    // The last message the winner answers is the one before its own id.
+    // The last message that the winner answers is the one before its own id.
     let mut got = vec![phases.home - 1];
     for i in 1..n {
         got.push(phases.sent((best + i - 1) % n, got[i - 1]));
@@ -89,13 +89,13 @@ pub fn peterson(case: &Case<'_>) -> Option<Expectation> {
     let (n, best) = (case.n(), case.best());
     let phases = phases(case);
     let got = received(case, &phases);
-    // What the winner swallows was sent all the same, so count at the senders.
+    // Messages that the winner drops were sent all the same, so they are counted at the senders.
     let messages = (0..n).map(|i| phases.sent((best + i) % n, got[i])).sum();
     let announcement = ("elected", Range::exactly(n));
     Some(Expectation::new(&[("tid", Range::exactly(messages))], Some(announcement), None))
 }
 
-/// How many phases some node of Peterson's algorithm enters.
+/// The number of phases that some node of Peterson's algorithm enters.
 pub fn peterson_phases(case: &Case<'_>) -> usize {
     let (n, best) = (case.n(), case.best());
     let phases = phases(case);

@@ -2,7 +2,7 @@
 
 use super::{Bounds, Case, Expectation, Range, harmonic};
 
-/// What an election costs that always costs the same.
+/// The bounds of an election with a constant cost.
 fn always(messages: f64) -> Bounds {
     Bounds { best: messages, mean: Some(messages), worst: messages }
 }
@@ -11,7 +11,7 @@ pub fn le_lann_bounds(n: usize) -> Bounds {
     always((n * n) as f64)
 }
 
-/// n ids times n hops, whoever starts; the last to wake is the last to be done.
+/// n ids times n hops, whatever the initiators; the last node to wake is the last to be done.
 pub fn le_lann(case: &Case<'_>) -> Option<Expectation> {
     if !case.fault_free() {
         return None;
@@ -27,7 +27,7 @@ pub fn chang_roberts_bounds(n: usize) -> Bounds {
     Bounds { best: 2.0 * nf - 1.0, mean: Some(nf * harmonic(n)), worst: nf * (nf + 1.0) / 2.0 }
 }
 
-/// Own probe first: every node's id travels to the next better one, whoever starts.
+/// Own probe first: every node's id travels to the next better node, whatever the initiators.
 pub fn chang_roberts(case: &Case<'_>) -> Option<Expectation> {
     if !case.fault_free() {
         return None;
@@ -37,7 +37,7 @@ pub fn chang_roberts(case: &Case<'_>) -> Option<Expectation> {
     Some(Expectation::new(&[("probe", Range::exactly(probes))], Some(announcement), two_laps_of_the_best(case)))
 }
 
-/// The best node wakes, its id goes round, the announcement goes round.
+/// The best node wakes, its id makes a lap, the announcement makes a lap.
 fn two_laps_of_the_best(case: &Case<'_>) -> Option<Range> {
     case.synchronous.then(|| Range::exactly(case.wake_clockwise(case.best()) + 2 * case.n()))
 }
@@ -76,7 +76,7 @@ pub fn modified_ring_plain(case: &Case<'_>) -> Option<Expectation> {
     lap_per_initiator(case, "elect")
 }
 
-/// Each initiator costs a lap and an announcement lap, unless it starts so late that all is over.
+/// Each initiator costs a lap and an announcement lap, unless it starts so late that the election is over.
 fn lap_per_initiator(case: &Case<'_>, kind: &'static str) -> Option<Expectation> {
     if !case.fault_free() {
         return None;
@@ -88,8 +88,8 @@ fn lap_per_initiator(case: &Case<'_>, kind: &'static str) -> Option<Expectation>
     Some(Expectation::new(&[(kind, laps)], Some(("coordinator", laps)), rounds))
 }
 
-/// With suppression, all starting at once: an initiator's ELECT travels to the next better *initiator*, and one lap
-/// of COORDINATOR follows. Late starters may still get their lap through.
+/// With suppression, all starting at once: an initiator's ELECT travels to the next better *initiator*, and one lap of
+/// COORDINATOR follows. ELECTs of late starters may still complete their lap.
 pub fn modified_ring(case: &Case<'_>) -> Option<Expectation> {
     if !case.synchronous {
         return lap_per_initiator(case, "elect");
@@ -111,7 +111,7 @@ pub fn itai_rodeh_bounds(n: usize) -> Bounds {
     Bounds { best: 2.0 * n as f64 - 1.0, mean: None, worst: f64::INFINITY }
 }
 
-/// Chance decides; but the winner's token makes n hops and every other one at least one.
+/// Chance decides; but the winner's token makes n hops and every other token at least one.
 pub fn itai_rodeh(case: &Case<'_>) -> Option<Expectation> {
     if !case.fault_free() {
         return None;

@@ -16,7 +16,7 @@ pub fn time_slice_bounds(n: usize) -> Bounds {
     Bounds { best: messages, mean: Some(messages), worst: messages }
 }
 
-/// One token goes round once, after all the phases of smaller numbers have passed in silence.
+/// One token makes one lap, after all the phases of smaller numbers have passed in silence.
 pub fn time_slice(case: &Case<'_>) -> Option<Expectation> {
     if !case.fault_free() {
         return None;
@@ -37,13 +37,13 @@ pub fn variable_speeds_bounds(n: usize) -> Bounds {
 struct Token {
     at: usize,
     delay: usize,
-    /// Hops to the first node awake: up to there it is fast.
+    /// Hops to the first node that is awake: up to there it is fast.
     fast: usize,
     reach: usize,
 }
 
 impl Token {
-    /// The round in which it arrives after so many hops, if nothing stops it.
+    /// The round in which it arrives after this many hops, if nothing stops it.
     fn arrives(&self, hops: usize) -> usize {
         hops.min(self.fast) + hops.saturating_sub(self.fast) * (1 + self.delay)
     }
@@ -54,7 +54,7 @@ impl Token {
 }
 
 /// Exact if all candidates wake at once: from the best on, each token runs until it meets a better candidate or a node
-/// that a better token reaches before it is gone.
+/// that a better token reaches before this token leaves it.
 pub fn variable_speeds(case: &Case<'_>) -> Option<Expectation> {
     if !case.fault_free() {
         return None;

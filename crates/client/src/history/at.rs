@@ -1,4 +1,4 @@
-//! Who led at one instant, as far as clocks and ledgers can tell.
+//! Which member led at one instant, as far as clocks and ledgers show it.
 
 use super::reigns::{Reign, clock_spread_ms, reigns};
 use super::{Ledgers, MemberLedger};
@@ -7,20 +7,20 @@ use crate::instant::format_instant;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WhoLed {
     pub held: Held,
-    /// The reigns that may cover the instant; under [`Held::One`] the one that does.
+    /// The reigns that may cover the instant; under [`Held::One`] the reign that does.
     pub reigns: Vec<Reign>,
-    /// How far the members' clocks are apart: an estimate, see [`clock_spread_ms`].
+    /// The difference between the members' clocks: an estimate, see [`clock_spread_ms`].
     pub uncertainty_ms: u64,
-    /// Why it is not known better.
+    /// Why the answer is not more certain.
     pub why: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Held {
-    /// One member, by the ledgers at hand and farther from any change than the clocks are known to differ. A ledger
-    /// that is missing may tell of another; it is named in `why`.
+    /// One member, by the available ledgers and farther from any change than the known difference of the clocks. A
+    /// missing ledger may record another leader; `why` names it.
     One,
-    /// Several members claimed it at once.
+    /// Several members claimed to lead at once.
     Several,
     /// Too close to a change, or inside the unknown end of a killed process.
     Perhaps,
@@ -52,7 +52,7 @@ pub fn who_led_at(ledgers: &Ledgers, at_ms: u64, now_ms: u64) -> WhoLed {
         reign.from_ms + uncertainty_ms <= at_ms && at_ms < until
     };
     if at_ms > now_ms.saturating_add(uncertainty_ms) {
-        let why = vec!["that instant has not come yet".to_owned()];
+        let why = vec!["that instant is in the future".to_owned()];
         return WhoLed { held: Held::Unknown, reigns: Vec::new(), uncertainty_ms, why };
     }
     let mut reigns: Vec<Reign> = reigns(ledgers).into_iter().filter(possible).collect();
@@ -61,11 +61,11 @@ pub fn who_led_at(ledgers: &Ledgers, at_ms: u64, now_ms: u64) -> WhoLed {
     let held = match reigns.iter().filter(|reign| certain(reign)).count() {
         0 if reigns.is_empty() && why.is_empty() => Held::Nobody,
         0 if reigns.is_empty() => Held::Unknown,
-        // A leader that goes on in a later epoch leads all the while.
+        // A leader that moves to a later epoch leads without a break.
         1 if one_name => Held::One,
         2.. => Held::Several,
         _ => {
-            why.insert(0, "a reign began or ended about then".to_owned());
+            why.insert(0, "a reign began or ended near that instant".to_owned());
             Held::Perhaps
         }
     };
@@ -75,7 +75,7 @@ pub fn who_led_at(ledgers: &Ledgers, at_ms: u64, now_ms: u64) -> WhoLed {
     WhoLed { held, reigns, uncertainty_ms, why }
 }
 
-/// What could hide a reign at that instant.
+/// Gaps that could hide a reign at that instant.
 fn holes(ledgers: &Ledgers, at_ms: u64) -> Vec<String> {
     let mut holes: Vec<String> = Ledgers { members: Vec::new(), missing: ledgers.missing.clone() }.flaws();
     let first = ledgers.members.iter().filter_map(|ledger| ledger.entries.first()).map(|entry| entry.wall_ms).min();
@@ -94,7 +94,7 @@ fn hole(ledger: &MemberLedger, at_ms: u64) -> Option<String> {
         return Some(format!("member {id} dropped its entries before {}", format_instant(first.wall_ms)));
     }
     let lost = ledger.gaps().any(|(before, after)| (before.wall_ms..=after.wall_ms).contains(&at_ms));
-    lost.then(|| format!("member {id} lost entries about then"))
+    lost.then(|| format!("member {id} lost entries near that instant"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Are successive reigns ordered? The judgement is one of three: shown, refuted, or not to be told from these ledgers.
+//! Are successive reigns ordered? The judgement is one of three: shown, refuted, or not decidable from these ledgers.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::{Ledgers, classic, quorum};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Audit {
     pub outcome: Outcome,
-    /// Reigns that were looked at.
+    /// The number of reigns examined.
     pub reigns: usize,
     /// Under quorum: where each two successive reigns are ordered.
     pub proofs: Vec<Proof>,
@@ -42,12 +42,12 @@ pub struct Proof {
     pub voter: u32,
     /// Sequence numbers in the voter's ledger.
     pub granted: u64,
-    /// `None`: one holder, whose promise went on.
+    /// `None`: one holder, whose promise continued.
     pub ended: Option<u64>,
     pub granted_next: u64,
 }
 
-/// Something that must not be.
+/// A contradiction.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
     pub what: String,
@@ -62,7 +62,7 @@ pub struct EntryRef {
     pub sequence: u64,
 }
 
-/// `voters` are the configured ones; under classic safety nobody votes. `now_ms` is when the ledgers were read.
+/// `voters` are the configured ones; under classic safety no member votes. `now_ms` is when the ledgers were read.
 pub fn audit(ledgers: &Ledgers, voters: &[u32], is_quorum: bool, now_ms: u64) -> Audit {
     let mut audit =
         Audit { outcome: Outcome::Ordered, reigns: 0, proofs: Vec::new(), findings: Vec::new(), reasons: Vec::new() };

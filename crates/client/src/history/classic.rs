@@ -1,5 +1,5 @@
-//! Classic elections promise one leader per connected component and no more. What the ledgers can refute: two members
-//! claimed one epoch, or two claimed to lead at the same time.
+//! Classic elections guarantee one leader per connected component and no more. The ledgers can refute two things: two
+//! members claimed one epoch, or two members claimed to lead at the same time.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::reigns::{Stay, clock_spread_ms, stays};
 use super::{Ledgers, reigns};
 use crate::ledger::LedgerEntry;
 
-/// An old leader learns of the new one by message: so long both may claim it without anything being wrong.
+/// An old leader learns of the new leader by message: for this long both may claim to lead, and nothing is wrong.
 pub(super) const HANDOVER_MS: u64 = 1000;
 
 pub(super) fn judge(ledgers: &Ledgers, now_ms: u64, audit: &mut Audit) {
@@ -37,7 +37,8 @@ pub(super) fn judge(ledgers: &Ledgers, now_ms: u64, audit: &mut Audit) {
     }
 }
 
-/// One time for all: the boot clock of a machine orders what its processes wrote, whatever was done to its wall clock.
+/// One time for all entries: the boot clock of a machine orders the entries of its processes, whatever happened to its
+/// wall clock.
 struct Time<'a>(BTreeMap<[u8; 16], &'a LedgerEntry>);
 
 impl<'a> Time<'a> {
@@ -57,7 +58,7 @@ impl<'a> Time<'a> {
             .map_or(entry.wall_ms, |anchor| u64::try_from(i128::from(anchor.wall_ms) + since(anchor)).unwrap_or(0))
     }
 
-    /// Until when it surely lasted.
+    /// Until when it certainly lasted.
     fn end_ms(&self, stay: &Stay<'_>, now_ms: u64) -> u64 {
         match (stay.to, stay.end()) {
             (Some((_, after)), Some(span)) if span.earliest_ms == after.wall_ms => self.ms(after),

@@ -1,6 +1,6 @@
-//! Under quorum safety every reign is granted by a majority of voters, so any two reigns share a voter, and that
-//! voter's own ledger has them in order: it promised itself to one holder, the promise ended, it promised itself to the
-//! next. No two clocks are compared.
+//! Under quorum safety a majority of voters grants every reign, so any two reigns share a voter, and that voter's own
+//! ledger has them in order: it made a promise to one holder, the promise ended, it made a promise to the next. No two
+//! clocks are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,9 +35,9 @@ pub(super) fn judge(ledgers: &Ledgers, voters: &[u32], audit: &mut Audit) {
 }
 
 struct Led {
-    /// Somebody says so: the leader, or who followed it.
+    /// Reigns that a ledger records: the leader's, or that of a follower.
     told: BTreeSet<Reign>,
-    /// And those that nobody tells of and that may have been, by the grants.
+    /// These, and the reigns that no ledger records but that the grants make possible.
     all: BTreeSet<Reign>,
 }
 
@@ -52,11 +52,11 @@ fn led(ledgers: &Ledgers, voters: &[u32], majority: usize) -> Led {
         }
     }
     let whole = |id: u32| ledgers.member(id).is_some_and(MemberLedger::is_whole);
-    // A voter whose ledger is not whole may have granted anything.
+    // A voter whose ledger is not complete may have granted anything.
     let silent = voters.iter().filter(|&&voter| !whole(voter)).count();
     let mut all = told.clone();
     for ((epoch, holder), voters) in grants {
-        // The holder itself would tell.
+        // The holder's own complete ledger would record the reign.
         if !whole(holder) && voters.len() + silent >= majority {
             all.insert((epoch, holder));
         }
@@ -74,7 +74,7 @@ fn two_leaders(told: &BTreeSet<Reign>) -> Vec<Finding> {
     pairs.map(finding).collect()
 }
 
-/// What one voter must never do, alone: promise itself to two at once, or go back in epochs.
+/// What a single voter must never do: make two promises at once, or grant a lower epoch after a higher one.
 fn broken_promises(ledger: &MemberLedger) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut promise: Option<(Reign, u64)> = None;
@@ -82,12 +82,13 @@ fn broken_promises(ledger: &MemberLedger) -> Vec<Finding> {
     let mut previous = ledger.dropped();
     for entry in &ledger.entries {
         if entry.sequence != previous + 1 {
-            // The end of the promise may be among what is lost.
+            // The end of the promise may be among the lost entries.
             promise = None;
         }
         previous = entry.sequence;
         match entry.kind {
-            // A restarted voter waits until no promise of its former incarnation can run. It does not write that down.
+            // A restarted voter waits until no promise of its former incarnation can run. It writes no entry about
+            // that.
             LedgerKind::Started { .. } => promise = None,
             LedgerKind::Became(_) => {}
             LedgerKind::PromiseEnded { holder, .. } => {
@@ -120,7 +121,7 @@ fn conflict_at(voter: u32, earlier: (Reign, u64), later: (Reign, u64), how: &str
     }
 }
 
-/// Does this voter's ledger have the first reign's promise end before it granted the second?
+/// Does the first reign's promise end before the grant of the second, in this voter's ledger?
 fn ordered_at(ledger: &MemberLedger, first: Reign, second: Reign) -> Option<Proof> {
     let position = |reign: Reign| {
         let grant = LedgerKind::Granted { epoch: reign.0, holder: reign.1 };
@@ -136,7 +137,7 @@ fn ordered_at(ledger: &MemberLedger, first: Reign, second: Reign) -> Option<Proo
         LedgerKind::Granted { holder, .. } if holder == first.1 => Some(None),
         _ => None,
     })?;
-    // One holder that went on to a later epoch excludes nobody but itself.
+    // For one holder that moved to a later epoch, no other holder has to be excluded.
     (ended.is_some() || first.1 == second.1).then_some(Proof {
         epoch: first.0,
         next_epoch: second.0,
@@ -153,7 +154,7 @@ fn unproven(ledgers: &Ledgers, voters: &[u32], first: Reign, second: Reign) -> S
         let has =
             |ledger: &&MemberLedger| voters.contains(&ledger.id) && ledger.entries.iter().any(|e| e.kind == grant);
         let ids: Vec<String> = ledgers.members.iter().filter(has).map(|ledger| ledger.id.to_string()).collect();
-        if ids.is_empty() { "nobody".to_owned() } else { ids.join(", ") }
+        if ids.is_empty() { "no voter".to_owned() } else { ids.join(", ") }
     };
     format!(
         "no voter's ledger shows that epoch {} (of {}, granted by {}) ended before epoch {} (of {}, granted by {})",
@@ -245,7 +246,7 @@ mod tests {
     #[test]
     fn a_promise_renewed_for_a_later_epoch_must_end_too() {
         let [one, _, three] = three();
-        // The last word to member 1 is a grant, not an end.
+        // The last entry about member 1 is a grant, not an end.
         let kinds = [started(None), granted(4, 1), ended(4, 1), granted(5, 1), granted(6, 3)];
         let two = ledger(2, (1..).zip(kinds));
         assert_eq!(judged(&cluster([one, two, three])).outcome, Outcome::Overlap);

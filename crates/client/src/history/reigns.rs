@@ -1,4 +1,4 @@
-//! Reigns out of ledgers. The leader's own word counts first; its followers tell of a leader that cannot.
+//! Reigns from ledgers. The leader's own ledger counts first; its followers' ledgers replace a missing one.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::{Ledgers, MemberLedger};
 use crate::ledger::{LedgerEntry, LedgerKind};
 use types::Cause;
 
-/// A process leaves a sign of life every second: one that left none for this long is taken to be gone.
+/// A process records every second that it is alive: without such a record for this long it counts as ended.
 const GONE_MS: u64 = 2000;
 
 /// One member led in one epoch.
@@ -14,17 +14,17 @@ const GONE_MS: u64 = 2000;
 pub struct Reign {
     pub leader: u32,
     pub epoch: u64,
-    /// By the clock of the leader, or of the first follower that knew.
+    /// By the clock of the leader, or of the first follower that recorded it.
     pub from_ms: u64,
-    /// Why it began, in the word of whose clock this is.
+    /// Why it began, by the ledger with that clock.
     pub cause: Cause,
-    /// When it ended; `None` if it still lasts as far as anybody knows.
+    /// When it ended; `None` if no ledger records its end.
     pub to: Option<Span>,
     /// Why it ended.
     pub end: Option<ReignEnd>,
-    /// Does the leader's own ledger tell of it?
+    /// Does the leader's own ledger record it?
     pub claimed: bool,
-    /// Whose ledgers tell of it.
+    /// The members whose ledgers record it.
     pub told_by: Vec<u32>,
 }
 
@@ -33,7 +33,7 @@ pub struct Reign {
 pub enum ReignEnd {
     /// The leader, or a follower, changed its standing.
     Changed(Cause),
-    /// The process ended and wrote nothing down.
+    /// The process ended without writing an entry.
     ProcessEnded,
 }
 
@@ -46,14 +46,14 @@ impl ReignEnd {
     }
 }
 
-/// Somewhere in here, ends included.
+/// A moment between these two, both included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     pub earliest_ms: u64,
     pub latest_ms: u64,
 }
 
-/// All reigns that the ledgers tell of, oldest first.
+/// All reigns that the ledgers record, oldest first.
 pub fn reigns(ledgers: &Ledgers) -> Vec<Reign> {
     let mut by_reign: BTreeMap<(u64, u32), Vec<Stay<'_>>> = BTreeMap::new();
     for stay in ledgers.members.iter().flat_map(stays) {
@@ -66,8 +66,8 @@ pub fn reigns(ledgers: &Ledgers) -> Vec<Reign> {
     reigns
 }
 
-/// A leader that slept wrote down late that its lease was over. It was before anybody else led: that is what leases are
-/// for. How long before is not known.
+/// A leader whose machine slept recorded late that its lease was over. The lease ended before any other member led:
+/// leases guarantee that. The exact moment is not known.
 fn end_before_successors(reigns: &mut [Reign]) {
     for at in 0..reigns.len() {
         let (epoch, leader) = (reigns[at].epoch, reigns[at].leader);
@@ -83,9 +83,9 @@ fn end_before_successors(reigns: &mut [Reign]) {
     }
 }
 
-/// How far the members' clocks are apart, as far as the ledgers show it: the same reign has been dated by several. The
-/// closest dates of each two members count, since news may also be late for other reasons. Members on one machine have
-/// one clock. An estimate that may be too small: the delay of the news can hide a part of the distance.
+/// The difference between the members' clocks, as far as the ledgers show it: several members dated the same reign. The
+/// closest dates of each two members count, since a date may also be late for other reasons. Members on one machine
+/// have one clock. The estimate may be too small: the delay of the news can hide a part of the difference.
 pub fn clock_spread_ms(ledgers: &Ledgers) -> u64 {
     let stays: Vec<Stay<'_>> = ledgers.members.iter().flat_map(stays).collect();
     let mut closest: BTreeMap<(u32, u32), u64> = BTreeMap::new();
@@ -100,7 +100,7 @@ pub fn clock_spread_ms(ledgers: &Ledgers) -> u64 {
     closest.into_values().max().unwrap_or(0)
 }
 
-/// A member led or followed, without a break.
+/// A time in which a member led or followed without a break.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stay<'a> {
     pub(super) member: u32,
@@ -108,7 +108,7 @@ pub(super) struct Stay<'a> {
     pub(super) epoch: u64,
     pub(super) from: &'a LedgerEntry,
     cause: Cause,
-    /// The last entry before it ended, and the one that shows that it had; `None` while it lasts.
+    /// The last entry before its end, and the entry that shows its end; `None` while it lasts.
     pub(super) to: Option<(&'a LedgerEntry, &'a LedgerEntry)>,
 }
 
@@ -117,14 +117,14 @@ impl Stay<'_> {
         self.member == self.leader
     }
 
-    /// When it ended. A killed process did not write that down: it is after its last sign of life.
+    /// When it ended. A killed process did not record that: it is after the time at which it was last alive.
     pub(super) fn end(&self) -> Option<Span> {
         let (before, after) = self.to?;
         let LedgerKind::Started { last_alive_ms, .. } = after.kind else {
             return Some(Span { earliest_ms: after.wall_ms, latest_ms: after.wall_ms });
         };
         let earliest_ms = last_alive_ms.unwrap_or(0).max(before.wall_ms);
-        // Signs of life are not synced: over a power cut the last ones may be lost.
+        // The record of being alive is not synced: after a power cut the last ones may be lost.
         let same_boot = before.boot_id == after.boot_id && last_alive_ms.is_some();
         let gone = if same_boot { earliest_ms + GONE_MS } else { u64::MAX };
         Some(Span { earliest_ms, latest_ms: after.wall_ms.min(gone).max(earliest_ms) })
@@ -150,7 +150,7 @@ pub(super) fn stays(ledger: &MemberLedger) -> Vec<Stay<'_>> {
         let next = match &entry.kind {
             LedgerKind::Started { .. } => None,
             LedgerKind::Became(transition) => transition.leader().and_then(|leader| {
-                // A member that was elected and does not lead yet, or no more, is no leader of its own.
+                // A member that was elected but does not lead yet, or leads no more, is not a leader.
                 let (epoch, cause) = (transition.now.epoch.0, transition.cause);
                 let stay = Stay { member: ledger.id, leader, epoch, from: entry, cause, to: None };
                 Some(stay).filter(|stay| !stay.own() || transition.leads())
@@ -176,7 +176,7 @@ fn reign(leader: u32, epoch: u64, stays: &[Stay<'_>]) -> Reign {
     let followers: Vec<&Stay<'_>> = stays.iter().filter(|stay| !stay.own()).collect();
     let claimed = !own.is_empty();
     let told = if claimed { &own } else { &followers };
-    let first = told.iter().min_by_key(|stay| stay.from.wall_ms).expect("a reign somebody tells of");
+    let first = told.iter().min_by_key(|stay| stay.from.wall_ms).expect("a ledger records every reign");
     let lasts = told.iter().any(|stay| stay.to.is_none());
     let last = told.iter().max_by_key(|stay| stay.end().map(|span| span.latest_ms)).filter(|_| !lasts);
     let to = last.and_then(|last| if last.ended_by_restart() { noticed(last, &followers) } else { last.end() });
@@ -195,7 +195,7 @@ fn reign(leader: u32, epoch: u64, stays: &[Stay<'_>]) -> Reign {
     }
 }
 
-/// The end of a process that was killed: its followers noticed, some time after its last sign of life.
+/// The end of a killed process: its followers noticed it some time after the process was last alive.
 fn noticed(last: &Stay<'_>, followers: &[&Stay<'_>]) -> Option<Span> {
     let span = last.end()?;
     let departures = followers.iter().filter(|stay| !stay.ended_by_restart()).filter_map(|stay| stay.end());

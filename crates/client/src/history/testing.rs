@@ -47,7 +47,7 @@ pub(crate) fn lost(epoch: u64) -> LedgerKind {
     became(Role::Candidate, None, epoch, Cause::LeaderLost)
 }
 
-/// Wakes up and finds its lease over.
+/// The member continues after a pause and finds its lease over.
 pub(crate) fn lease_over(epoch: u64) -> LedgerKind {
     became(Role::Candidate, None, epoch, Cause::LeaseEnded)
 }

@@ -7,8 +7,8 @@ use crate::announcement::{Announcement, ElectionCost, Happened, KindCount};
 #[derive(Clone, Debug, Serialize)]
 pub struct Event {
     schema: &'static str,
-    /// What happened: `became`, or with `--all` also `elected`, `granted`, `promise-ended`, `link`, `faults`, `started`,
-    /// `leaving`; `lost` if the stream broke.
+    /// The kind of event: `became`, or with `--all` also `elected`, `granted`, `promise-ended`, `link`, `faults`,
+    /// `started`, `leaving`; `lost` if the stream broke.
     pub what: &'static str,
     pub at_ms: u64,
     pub id: Option<u32>,
@@ -16,11 +16,11 @@ pub struct Event {
     pub instance: u16,
     /// Counts the announcements of one process start.
     pub sequence: Option<u64>,
-    /// Of `became`; `down` if the stream broke.
+    /// The role of `became`; `down` if the stream broke.
     pub role: Option<&'static str>,
     pub leader: Option<u32>,
     pub epoch: Option<u64>,
-    /// Why; of a broken stream the error.
+    /// The cause; for a broken stream the error.
     pub cause: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<u32>,
@@ -34,7 +34,7 @@ pub struct Event {
     pub participants: Option<Vec<u32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initiator: Option<bool>,
-    /// What this member sent for the election, by kind.
+    /// The messages that this member sent for the election, by kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<std::collections::BTreeMap<String, u64>>,
 }
@@ -68,7 +68,7 @@ impl Event {
         event
     }
 
-    /// The stream of a member broke, or could not be had.
+    /// The stream of a member broke, or could not be opened.
     pub fn lost(id: Option<u32>, address: &str, at_ms: u64, why: String) -> Self {
         Event { id, role: Some("down"), cause: Some(why), ..Event::empty("lost", at_ms, address) }
     }

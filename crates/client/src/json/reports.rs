@@ -1,4 +1,4 @@
-//! What the ledgers of all members together say: `conclave.history/1`, `conclave.history.at/1`, `conclave.audit/1` and
+//! What the ledgers of all members show together: `conclave.history/1`, `conclave.history.at/1`, `conclave.audit/1` and
 //! `conclave.explain/1`.
 
 use serde::Serialize;
@@ -60,7 +60,7 @@ pub struct WhoLed {
     schema: &'static str,
     at_ms: u64,
     held: &'static str,
-    /// Only where it is certain.
+    /// Only if it is certain.
     leader: Option<u32>,
     epoch: Option<u64>,
     uncertainty_ms: u64,

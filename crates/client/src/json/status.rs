@@ -1,4 +1,4 @@
-//! `conclave.status/1`: a row per member and what they say together.
+//! `conclave.status/1`: a row per member, and the verdict over all answers.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::election::ElectionSummary;
 pub struct Status {
     pub schema: &'static str,
     pub cluster: String,
-    /// Which machine of the members this is about; 0 is the cluster's election.
+    /// The instance of this status; 0 is the cluster's election.
     pub instance: u16,
     pub algorithm: Option<String>,
     pub topology: Option<Topology>,
@@ -22,9 +22,9 @@ pub struct Status {
     pub members: Vec<StatusMember>,
     /// Sent by all members that answered, each since its start, announcements included.
     pub election_messages: Option<u64>,
-    /// What one election of all members costs, over all inputs.
+    /// The cost of one election of all members, over all inputs.
     pub theory: Option<Theory>,
-    /// The newest election that a member tells of.
+    /// The newest election that a member reports.
     pub election: Option<Election>,
 }
 
@@ -47,7 +47,7 @@ pub struct StatusMember {
     pub sent: Option<u64>,
     pub received: Option<u64>,
     pub last_heard_ms: Option<u64>,
-    /// What `ctl chaos` has done to it.
+    /// The faults that `ctl chaos` injected.
     pub faults: Option<Vec<String>>,
     pub blank: Option<bool>,
     /// Why it did not answer; not part of the JSON.
@@ -60,8 +60,8 @@ fn role_or_down<S: serde::Serializer>(role: &Option<Role>, to: S) -> Result<S::O
     to.serialize_str(role.map_or("down", Role::name))
 }
 
-/// Messages of one fault-free election over all inputs, its announcement not among them. In JSON null stands where
-/// theory has no finite number.
+/// Messages of one fault-free election over all inputs, without its announcement. In JSON null means that theory has no
+/// finite number.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Theory {
     pub best: f64,
@@ -69,20 +69,20 @@ pub struct Theory {
     pub worst: f64,
 }
 
-/// One election: what was sent for it, and what theory says for exactly its participants and initiators.
+/// One election: the messages sent for it, and the theory for exactly its participants and initiators.
 #[derive(Debug, Serialize)]
 pub struct Election {
     pub participants: Vec<u32>,
-    /// `null` where the algorithm has no rounds in which members start.
+    /// `null` if the algorithm has no rounds that members start.
     pub initiators: Option<Vec<u32>>,
-    /// Has every participant told what it sent?
+    /// Has every participant reported what it sent?
     pub complete: bool,
     pub messages: Messages<u64>,
-    /// `null` where theory says nothing about such a case, or not every participant has told.
+    /// `null` if theory has no statement about such a case, or not every participant has reported.
     pub theory: Option<Messages<Range>>,
 }
 
-/// Counts, or what they may be.
+/// Counts, or ranges of counts.
 #[derive(Debug, Serialize)]
 pub struct Messages<T> {
     /// Without the announcement of the result.

@@ -20,14 +20,14 @@ pub(super) fn member_directory(id: u32) -> String {
     format!("n{id}")
 }
 
-/// Creates everything a cluster needs and gives its secret. A secret that is there already is kept.
+/// Creates all files of a cluster and returns its secret. An existing secret is kept.
 pub(super) fn write(plan: &Plan, directory: &Path, addresses: &[String]) -> Result<Vec<u8>> {
     let create = |path: PathBuf| fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()));
     create(directory.to_owned())?;
     for (id, _) in (1..).zip(addresses) {
         let data = directory.join(member_directory(id));
         create(data.clone())?;
-        // The logs of earlier runs would only confuse.
+        // The logs of earlier runs would be confusing.
         if let Err(error) = fs::remove_file(data.join(LOG))
             && error.kind() != ErrorKind::NotFound
         {
@@ -63,13 +63,13 @@ pub(super) fn write(plan: &Plan, directory: &Path, addresses: &[String]) -> Resu
     }
 }
 
-/// Equal but for the ports, which are free ones.
+/// Equal except for the ports, which are chosen anew.
 fn same_cluster(old: &str, new: &str) -> bool {
     let lines = |text: &str| text.lines().filter(|line| !line.starts_with("address")).collect::<Vec<_>>().join("\n");
     lines(old) == lines(new)
 }
 
-/// Another kind of cluster begins without a past: what members have on disk belongs to the old one.
+/// Another kind of cluster begins without state: the members' files on disk belong to the old cluster.
 fn put_aside(directory: &Path) -> Result<()> {
     for id in 1..=super::plan::NODES_MAX {
         for file in ["state", "ledger", "ledger.1", "ledger.alive"] {
@@ -84,7 +84,7 @@ fn put_aside(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A fresh secret, printable, of 256 bits.
+/// A new random secret of 256 bits, printable.
 pub fn hex_secret() -> Result<String> {
     let mut bytes = [0; SECRET_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| anyhow!("no randomness for a secret: {error}"))?;
@@ -95,7 +95,7 @@ pub fn hex_secret() -> Result<String> {
     Ok(text)
 }
 
-/// Writes a secret that only its owner can read, from the first moment on. Never replaces one.
+/// Writes a secret that only its owner can read, from its creation on. Never replaces a secret.
 pub fn write_secret(path: &Path, secret: &str) -> Result<()> {
     let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = created.with_context(|| format!("cannot create {}", path.display()))?;
@@ -128,7 +128,7 @@ pub(crate) fn config_text(plan: &Plan, addresses: &[String]) -> String {
         let _ = write!(text, "\n[[peers]]\nid = {id}\naddress = \"{address}\"\n");
     }
     if plan.row.topology == algorithms::Topology::Graph {
-        // The smallest graph with a cycle: everybody and its next, closed.
+        // The smallest graph with a cycle: every member is linked to the next one, and the last to the first.
         let links = (1..=addresses.len()).map(|id| format!("[{id}, {}]", id % addresses.len() + 1));
         let _ = write!(text, "\n[graph]\nlinks = [{}]\n", links.collect::<Vec<_>>().join(", "));
     }

@@ -1,4 +1,4 @@
-//! What kind of cluster to run.
+//! The kind of cluster to run.
 
 use algorithms::catalog::{self, Elects, Row};
 use algorithms::{Topology, Wins};
@@ -10,12 +10,12 @@ pub struct Plan {
     pub nodes: u32,
     pub row: &'static Row,
     pub safety: Safety,
-    /// `None`: as the catalog says.
+    /// `None`: the catalog's default.
     pub wins: Option<Wins>,
     pub preempt: bool,
     /// May `ctl chaos` inject faults?
     pub chaos: bool,
-    /// What voters make of a leader's closed connection; `None`: as the config's default.
+    /// What voters do when a leader's connection closes; `None`: the config's default.
     pub on_close: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl Plan {
         Plan { name, nodes, row, safety, wins: None, preempt: true, chaos: false, on_close: None }
     }
 
-    /// The id that must win while everybody is alive (all have the same priority), where the algorithm elects the best.
+    /// The id that must win while all members are up (all have the same priority), where the algorithm elects the best.
     pub fn best(&self) -> Option<u32> {
         let best = match self.wins.unwrap_or(self.row.wins) {
             Wins::Highest => self.nodes,
@@ -37,7 +37,7 @@ impl Plan {
         Some(best).filter(|_| self.row.elects == Elects::Best)
     }
 
-    /// Finds the row for what the user said: an algorithm, a topology, both or neither.
+    /// Finds the row for the user's options: an algorithm, a topology, both or neither.
     pub fn choose(algorithm: Option<&str>, topology: Option<Topology>) -> Result<&'static Row, String> {
         let fits = |row: &&'static Row| topology.is_none_or(|wanted| row.topology == wanted);
         let fitting = || catalog::ROWS.iter().filter(fits).map(|row| row.name).collect::<Vec<_>>().join(", ");

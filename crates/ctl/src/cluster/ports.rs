@@ -1,17 +1,17 @@
-//! Which loopback ports to use.
+//! The choice of loopback ports.
 
 use std::net::{Ipv4Addr, TcpListener};
 
 use anyhow::{Result, bail};
 
-/// The range that documentation shows, taken when it is free.
+/// The documented range, used when it is free.
 const FIRST: u16 = 7401;
-/// Below the ports that kernels hand to outgoing connections: members dial each other while they start, and must not
-/// be given the port that another one is about to listen on.
+/// Below the ports that kernels assign to outgoing connections: members dial each other while they start, and a dial
+/// must not get the port that another member is about to listen on.
 const ELSEWHERE: std::ops::Range<u16> = 10_000..32_000;
 const TRIES: usize = 200;
 
-/// `count` free ports in a row: from `base` if it is given, else from the documented one, else from anywhere.
+/// `count` consecutive free ports: from `base` if it is given, else the documented ones, else any.
 pub fn free_ports(count: u32, base: Option<u16>) -> Result<Vec<u16>> {
     let count = u16::try_from(count)?;
     if let Some(base) = base {
@@ -26,7 +26,7 @@ pub fn free_ports(count: u32, base: Option<u16>) -> Result<Vec<u16>> {
     row(FIRST, count).or_else(|_| free_ports_elsewhere(u32::from(count)))
 }
 
-/// Free ports away from the documented range, for clusters that nobody talks to by hand.
+/// Free ports outside the documented range, for clusters that no operator connects to.
 pub fn free_ports_elsewhere(count: u32) -> Result<Vec<u16>> {
     let count = u16::try_from(count)?;
     let span = u32::from(ELSEWHERE.end - ELSEWHERE.start - count);
@@ -39,7 +39,7 @@ pub fn free_ports_elsewhere(count: u32) -> Result<Vec<u16>> {
     bail!("no {count} free ports in a row on 127.0.0.1")
 }
 
-/// Holds all of them at once, so that none is counted twice; gives the first one taken otherwise.
+/// Binds all of them at once, so that none is counted twice; returns the first port in use otherwise.
 fn row(base: u16, count: u16) -> Result<Vec<u16>, u16> {
     let ports: Vec<u16> = (base..base + count).collect();
     let bind = |&port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|_| port);

@@ -1,4 +1,4 @@
-//! A directory that is gone when its owner is.
+//! A directory that is removed when its owner is dropped.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nothing to be done about a failure here; the system cleans its temporary directory some day.
+        // A failure here cannot be handled; the system cleans its temporary directory later.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output::{Output, Table};
 
-/// List the algorithms: topology, who wins, what they assume, their source
+/// List the algorithms: topology, winner, assumptions, source
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl algorithms
@@ -39,7 +39,7 @@ pub(crate) fn run(_: &Args, output: Output) -> Result<(), Failure> {
         table.plain([name, topology, wins, assumes, paper].map(String::from));
     }
     Output::line(table.render(output))?;
-    Ok(Output::line(format!("\nWithout a choice: {DEFAULT}."))?)
+    Ok(Output::line(format!("\nDefault: {DEFAULT}."))?)
 }
 
 fn line(row: &'static Row) -> Line {

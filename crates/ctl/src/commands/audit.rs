@@ -1,28 +1,29 @@
-//! `ctl audit`: are successive reigns ordered, by everybody's ledgers?
+//! `ctl audit`: are successive reigns ordered, by all members' ledgers?
 
 use client::history::{Audit, Outcome, Proof, audit};
 use client::{Safety, json};
 
 use super::ledgers::Gathered;
 use crate::args::Globals;
+use crate::connection_options::Target;
 use crate::failure::{Exit, Failure};
 use crate::output::{Ink, Output};
-use crate::target::Target;
 
 /// Show that successive reigns were ordered, or where they overlapped
 ///
 /// Under quorum safety every two successive reigns share a voter, and its own ledger has the end of the first promise
-/// before the second grant: no clocks are compared. Classic elections promise less, and the audit says what it checked.
+/// before the second grant: no clocks are compared. Classic elections guarantee less, and the audit prints what it
+/// checked.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl audit
   ctl audit -o json
 
-Exit codes: 0 ordered, 1 incomplete (it says why), 3 nobody reachable, 7 an overlap was found, 8 refused.")]
+Exit codes: 0 ordered, 1 incomplete (it says why), 3 no member reachable, 7 an overlap was found, 8 refused.")]
 pub(crate) struct Args {}
 
-const CLASSIC: &str = "Classic elections promise one leader per connected component and no more: checked is only that \
-                       no epoch had two leaders and that no two led at once.";
+const CLASSIC: &str = "Classic elections guarantee one leader per connected component and no more: the audit checks \
+                       only that no epoch had two leaders and that no two members led at once.";
 
 pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let gathered = Gathered::from(&Target::election_only(globals)?).await?;
@@ -69,7 +70,7 @@ fn proof_in_words(proof: &Proof) -> String {
     let Proof { epoch, next_epoch, voter, granted, ended, granted_next } = proof;
     let how = match ended {
         Some(ended) => format!("its promise ended (entry {ended})"),
-        None => "one holder went on".to_owned(),
+        None => "the holder stayed the same".to_owned(),
     };
     format!(
         "epoch {epoch} before {next_epoch}: voter {voter} granted it (entry {granted}), {how}, then granted the next (entry {granted_next})"

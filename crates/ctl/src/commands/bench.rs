@@ -10,7 +10,7 @@ use crate::args::Globals;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Measure: failover of real clusters, what idle members cost, speed of the simulator
+/// Measure: failover of real clusters, cost of idle members, speed of the simulator
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -9,14 +9,14 @@ use client::{CHAOS_MAX, Chaos, Way, format_duration};
 
 use self::act::Order;
 use crate::args::Globals;
+use crate::connection_options::Target;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::target::Target;
 
 /// Inject faults into a running cluster: cut, delay, pause, kill; and heal
 ///
-/// Needs no root: the members do it to themselves, and only if their config says `chaos = true`. Cuts and delays last
-/// until `ctl chaos heal` or a restart; `ctl status` shows them.
+/// Needs no root: the members apply the faults themselves, and only if their config has `chaos = true`. Cuts and delays
+/// last until `ctl chaos heal` or a restart; `ctl status` shows them.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl up --chaos               a local cluster that allows it
@@ -36,10 +36,10 @@ enum What {
     Kill(KillArgs),
 }
 
-/// Let nothing pass between two members, or two groups of them
+/// Block all traffic between two members, or two groups of members
 ///
-/// Like a network that loses every packet: no connection is closed, new ones time out. What was sent meanwhile is held
-/// (up to the limit of a connection's queue) and arrives after `ctl chaos heal`.
+/// Like a network that loses every packet: no connection is closed, new connections time out. Frames sent during the
+/// cut are held (up to the limit of a connection's queue) and arrive after `ctl chaos heal`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl chaos cut 1 2
@@ -51,7 +51,7 @@ struct CutArgs {
     between: Between,
 }
 
-/// Let frames between two members, or two groups of them, arrive later
+/// Delay the frames between two members, or two groups of members
 ///
 /// The order stays. A delay of 0 ends it.
 #[derive(clap::Args, Debug)]
@@ -61,7 +61,7 @@ struct CutArgs {
 struct DelayArgs {
     #[command(flatten)]
     between: Between,
-    /// How much later, in each direction; at most 60s
+    /// The delay in each direction; at most 60s
     #[arg(value_name = "TIME", value_parser = bounded)]
     time: Duration,
 }
@@ -72,18 +72,18 @@ struct DelayArgs {
   ctl chaos heal")]
 struct HealArgs {}
 
-/// Let a member's whole process hang for a while
+/// Make a member's whole process hang for a while
 ///
-/// It sends no heartbeat and gives no answer, but its connections stay open; then it goes on.
+/// It sends no heartbeat and no answer, but its connections stay open; then it continues.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl chaos pause 5
   ctl chaos pause 5 --for 10s")]
 struct PauseArgs {
-    /// Which member
+    /// The member
     #[arg(value_name = "A")]
     member: u32,
-    /// How long; at most 60s
+    /// The length of the pause; at most 60s
     #[arg(long = "for", value_name = "TIME", value_parser = bounded, default_value = "2s")]
     time: Duration,
 }
@@ -93,7 +93,7 @@ struct PauseArgs {
 #[command(after_help = "Examples:
   ctl chaos kill 5")]
 struct KillArgs {
-    /// Which member
+    /// The member
     #[arg(value_name = "A")]
     member: u32,
 }
@@ -106,7 +106,7 @@ struct Between {
     /// The other member, or several
     #[arg(value_name = "B[,B...]", value_parser = group)]
     b: Group,
-    /// Only from A to B: what B sends still reaches A
+    /// Only from A to B: frames of B still reach A
     #[arg(long)]
     one_way: bool,
 }
@@ -129,7 +129,7 @@ fn bounded(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
-/// Rounded up: no fault becomes none.
+/// Rounded up, so that no fault is rounded to none.
 fn milliseconds(time: Duration) -> u64 {
     time.as_micros().div_ceil(1000) as u64
 }
@@ -152,11 +152,11 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
 }
 
 impl Between {
-    /// Every pair, and of every pair both ends: each does its half.
+    /// Every pair, and both ends of every pair: each end applies its half.
     fn order(&self, action: &'static str, ms: Option<u64>, part: impl Fn(u32, Way) -> Chaos) -> Result<Order, Failure> {
         let (Group(a), Group(b)) = (&self.a, &self.b);
         if let Some(both) = a.iter().find(|id| b.contains(id)) {
-            return Err(Failure::usage(format!("member {both} stands on both sides"))
+            return Err(Failure::usage(format!("member {both} is on both sides"))
                 .because("a fault is between two different members")
                 .hint(format!("ctl chaos {action} --help")));
         }

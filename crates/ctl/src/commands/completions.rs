@@ -1,4 +1,4 @@
-//! `ctl completions`: for the shell, from the command tree.
+//! `ctl completions`: shell completions from the command tree.
 
 use std::io::Write as _;
 
@@ -19,7 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    // Into memory first: the generator panics where a pipe may break.
+    // Into memory first: the generator panics if a pipe breaks.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "ctl", &mut script);
     Ok(std::io::stdout().lock().write_all(&script)?)

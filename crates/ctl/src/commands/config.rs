@@ -10,7 +10,7 @@ const EXAMPLE: &str = include_str!("../../../../config/example.toml");
 #[command(after_help = "Examples:
   ctl config --example > cluster.toml")]
 pub(crate) struct Args {
-    /// The example; there is nothing else to print yet
+    /// Print the example; the only output of this command
     #[arg(long, required = true)]
     example: bool,
 }

@@ -1,23 +1,23 @@
-//! `ctl elect`: an election, now.
+//! `ctl elect`: starts an election now.
 
 use client::within;
 
-use super::change::{Change, Scene};
+use super::leadership_change::{Change, Scene};
 use crate::args::Globals;
+use crate::connection_options::{Target, request_failed};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::target::{Target, request_failed};
 
 /// Start an election now, and wait for its outcome
 ///
-/// Whoever leads by quorum is not disturbed by it: it hands over to a better member, or goes on in a new epoch. While
-/// somebody does, only the leader itself can be asked for it.
+/// Under safety = "quorum" an election does not depose a leader: the leader hands over to a better member, or continues
+/// in a new epoch. While a member leads by quorum, only the leader itself can be asked.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl elect
   ctl elect --member 2        (safety = \"classic\", or nobody leads)")]
 pub(crate) struct Args {
-    /// Which member starts it [default: the leader, else the first one that answers]
+    /// The member that starts it [default: the leader, else the first member that answers]
     #[arg(long, value_name = "ID")]
     member: Option<u32>,
 }

@@ -1,23 +1,23 @@
-//! `ctl explain`: why this member leads, or why nobody does.
+//! `ctl explain`: why a member leads, or why nobody leads.
 
 use client::{explain, json};
 
 use super::ledgers::Gathered;
 use crate::args::Globals;
+use crate::connection_options::Target;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::target::Target;
 
-/// Say why the leader leads, or why nobody does
+/// Explain why the leader leads, or why nobody leads
 ///
-/// Puts together what all members say of themselves and of each other, and their ledgers: since when and by what cause
-/// somebody leads, who is unreachable, which connections are missing in which direction, who does not stand.
+/// Combines what all members report of themselves and of each other, and their ledgers: since when and why a member
+/// leads, which members are unreachable, which connections are missing in which direction, which members do not stand.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl explain
   ctl explain -o json
 
-Exit codes: 0 explained, 3 nobody reachable, 8 refused.")]
+Exit codes: 0 explained, 3 no member reachable, 8 refused.")]
 pub(crate) struct Args {}
 
 pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {

@@ -10,8 +10,8 @@ use crate::output::Output;
 
 /// Accept a fencing token, unless a larger one was seen before
 ///
-/// Remembers the largest token in FILE, safely: an accepted token is on the disk. A leader that was replaced without
-/// noticing has a smaller token than its successor, so it is refused as soon as the successor has been here.
+/// Keeps the largest token in FILE: an accepted token is on the disk. A leader that was replaced without noticing has a
+/// smaller token than its successor, so it is refused as soon as the successor has presented its token.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl fence-check /srv/data/fence 1879048192
@@ -19,7 +19,7 @@ use crate::output::Output;
 
 Exit codes: 0 accepted, 1 refused: a larger one was seen, or FILE is damaged.")]
 pub(crate) struct Args {
-    /// The resource's memory; made if it is not there
+    /// The resource's memory; created if it does not exist
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Line {
     schema: &'static str,
-    /// In decimal, like `largest`: tokens pass 2^53, where many readers of JSON round.
+    /// In decimal, like `largest`: tokens exceed 2^53, where many JSON readers round.
     token: String,
     accepted: bool,
     /// After the check.
@@ -52,10 +52,10 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
                 Output::json(&line(false, *largest))?;
             }
             let next = match &error {
-                FenceError::Stale { .. } => "do nothing: whoever has the larger token leads now".to_owned(),
+                FenceError::Stale { .. } => "do nothing: the process with the larger token leads now".to_owned(),
                 FenceError::Damaged { path } => {
                     let path = path.display();
-                    format!("mv {path} {path}.damaged, once no deposed leader can be at work any more")
+                    format!("mv {path} {path}.damaged, once no process of a deposed leader runs any more")
                 }
                 FenceError::Io { .. } => "name a file in a directory that can be written".to_owned(),
             };

@@ -1,18 +1,18 @@
-//! `ctl history`: who led from when to when, out of all members' ledgers.
+//! `ctl history`: which member led from when to when, from all members' ledgers.
 
 use client::history::{Held, Reign, ReignEnd, WhoLed, reigns, who_led_at};
 use client::{format_instant, json};
 
 use super::ledgers::Gathered;
 use crate::args::Globals;
+use crate::connection_options::Target;
 use crate::failure::{Exit, Failure};
 use crate::output::{Ink, Output, Table};
-use crate::target::Target;
 
-/// Show who led from when to when, or at one instant
+/// Show which member led from when to when, or at one instant
 ///
-/// Merges the ledgers of all members in reach. They are on disk, so this works over restarts of members and of the
-/// whole cluster. Members that are missing are named: a reign may be known to them alone.
+/// Merges the ledgers of all reachable members. They are on disk, so this works over restarts of members and of the
+/// whole cluster. Missing members are named: a reign may be recorded in their ledgers alone.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl history
@@ -21,17 +21,17 @@ use crate::target::Target;
   ctl history -o json
 
 An instant is RFC 3339, a time ago such as -5m, or milliseconds since the Unix epoch.
-Exit codes: 0 shown (--at: somebody led), 1 --at: unknown, 3 nobody reachable, 4 --at: nobody led, or several,
+Exit codes: 0 shown (--at: a member led), 1 --at: unknown, 3 no member reachable, 4 --at: nobody led, or several,
 8 refused.")]
 pub(crate) struct Args {
-    /// Who led at this instant?
+    /// Show which member led at this instant
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     at: Option<String>,
 }
 
 pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let target = Target::election_only(globals)?;
-    // A wrong instant is said before anybody is asked; "ago" counts from the answers on.
+    // A wrong instant is reported before any member is asked; "ago" counts from the answers.
     let parse = |now| client::parse_instant(args.at.as_deref().unwrap_or("0"), now);
     parse(0).map_err(|error| Failure::usage(error.to_string()).hint("ctl history --at -5m"))?;
     let gathered = Gathered::from(&target).await?;
@@ -67,7 +67,7 @@ fn table(reigns: &[Reign], output: Output) -> String {
     table.render(output)
 }
 
-/// The latest end; `~` where only a span is known.
+/// The latest end; `~` if only a span is known.
 fn end_in_words(reign: &Reign) -> String {
     match reign.to {
         None => "now".to_owned(),

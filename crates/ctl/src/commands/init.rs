@@ -8,25 +8,25 @@ use anyhow::Context;
 use serde::Serialize;
 use types::Safety;
 
-use super::choices::{self, AlgorithmArg, TopologyArg, WinsArg};
+use super::shared_args::{self, AlgorithmArg, TopologyArg, WinsArg};
 use crate::cluster::{NODES_MAX, Plan, config_text, hex_secret, write_secret};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
 /// Write the config and the secret of a new cluster
 ///
-/// Copy both files to every host; then start `node --config cluster.toml --id K` on the K-th one. The secret is
-/// readable by its owner only. Existing files are never replaced.
+/// Copy both files to every host; then start `node --config cluster.toml --id K` on the K-th host. Only its owner can
+/// read the secret. Existing files are never replaced.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl init -n 3 alpha beta gamma
   ctl init -n 3 10.0.0.1 10.0.0.2 10.0.0.3:7500 --topology ring --dir deploy
   ctl init -n 5 127.0.0.1                 five on one host, at ports 7400, 7401, ...")]
 pub(crate) struct Args {
-    /// How many members [default: as many as hosts]
-    #[arg(short = 'n', long = "nodes", value_name = "N", value_parser = choices::nodes())]
+    /// The number of members [default: the number of hosts]
+    #[arg(short = 'n', long = "nodes", value_name = "N", value_parser = shared_args::nodes())]
     nodes: Option<u32>,
-    /// Where the members run, in the order of their ids (on a ring: clockwise); HOST or HOST:PORT
+    /// The hosts of the members, in the order of their ids (on a ring: clockwise); HOST or HOST:PORT
     #[arg(value_name = "HOST", required = true)]
     hosts: Vec<String>,
     /// The port of hosts that are given without one
@@ -41,10 +41,10 @@ pub(crate) struct Args {
     topology: TopologyArg,
     #[command(flatten)]
     wins: WinsArg,
-    /// Who may lead: whoever is elected, or only with the lease of a majority
-    #[arg(long, value_name = "SAFETY", default_value = "quorum", value_parser = choices::safeties())]
+    /// Who may lead: any member that is elected, or only with the lease of a majority
+    #[arg(long, value_name = "SAFETY", default_value = "quorum", value_parser = shared_args::safeties())]
     safety: Safety,
-    /// Where the two files go
+    /// The directory of the two files
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 }
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     let (config, secret) = (args.dir.join("cluster.toml"), args.dir.join("secret"));
     if let Some(existing) = [&config, &secret].into_iter().find(|path| path.exists()) {
         return Err(Failure::new(Exit::Failed, format!("{} exists already", existing.display()))
-            .because("a cluster that lost its secret cannot be talked to")
+            .because("a client without the cluster's secret cannot connect to it")
             .hint("another --dir, or move the old files away"));
     }
     std::fs::create_dir_all(&args.dir).with_context(|| format!("cannot create {}", args.dir.display()))?;
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
 fn addresses(args: &Args) -> Result<Vec<String>, Failure> {
     let nodes = args.nodes.unwrap_or(args.hosts.len() as u32);
     let counts = match args.hosts.as_slice() {
-        // One host for all: they differ by their ports.
+        // One host for all members: their ports differ.
         [host] if nodes > 1 => {
             let (host, first) = split(host, args.port)?;
             let last = u16::try_from(nodes - 1).ok().and_then(|more| first.checked_add(more));
@@ -110,7 +110,7 @@ fn addresses(args: &Args) -> Result<Vec<String>, Failure> {
         let (host, port) = split(host, args.port)?;
         let address = format!("{host}:{port}");
         if all.contains(&address) {
-            return Err(Failure::usage(format!("{address} is there twice")));
+            return Err(Failure::usage(format!("{address} is listed twice")));
         }
         all.push(address);
     }

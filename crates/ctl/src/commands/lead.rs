@@ -1,35 +1,35 @@
 //! `ctl lead`: runs a command only while this node's member leads.
 
+mod deadlines;
 mod member;
 mod run;
 mod signals;
-mod terms;
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use client::{Attachment, ClientError, Notice, Role, format_duration};
 
+use self::deadlines::Terms;
 use self::member::{Answer, Member, Poller};
 use self::run::Run;
 use self::signals::Signals;
-use self::terms::Terms;
 use crate::args::Globals;
+use crate::connection_options::Target;
 use crate::failure::{Exit, Failure};
 use crate::guard::Deadlines;
-use crate::target::Target;
 
-/// A member that has gone away is dialled again after this long.
+/// A member whose connection ended is dialled again after this long.
 const REDIAL: Duration = Duration::from_millis(200);
 
 /// Run a command only while this node's member leads
 ///
-/// Waits until the member leads, then runs the command. When the member does not lead any more, or cannot confirm that it
-/// does, the command and everything it started get SIGTERM, and after the grace SIGKILL, before another member may lead.
-/// Nothing of it outlives `ctl`. Signals sent to `ctl` are passed on.
+/// Waits until the member leads, then runs the command. When the member does not lead any more, or cannot confirm that
+/// it does, the command and everything it started get SIGTERM, and after the grace SIGKILL, before another member may
+/// lead. No process of the command outlives `ctl`. Signals sent to `ctl` are passed on.
 ///
-/// The command's environment has CONCLAVE_TOKEN, a number that grows with every reign: give it to the resource you
-/// write to, and let that refuse smaller ones (`ctl fence-check` is an example).
+/// The command's environment has CONCLAVE_TOKEN, a number that grows with every reign: send it to the resource that the
+/// command writes to, and let the resource refuse smaller ones (`ctl fence-check` is an example).
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl lead --id 3 -- ./worker --queue jobs
@@ -39,15 +39,15 @@ const REDIAL: Duration = Duration::from_millis(200);
 Exit codes: the command's own (128 + signal if it was killed; 126 or 127 if it cannot be run), 6 leadership was lost
 while it ran, 2 usage, 3 the member is not reachable, 4 it does not lead (--wait 0), 5 nor after --wait, 8 refused.")]
 pub(crate) struct Args {
-    /// Which of the config's members is this node's
+    /// The id of this node's member in the config
     #[arg(long, value_name = "N", env = "CONCLAVE_ID")]
     id: Option<u32>,
 
-    /// Between SIGTERM and SIGKILL when leadership is lost; must fit the lease [default: a fifth of the lease]
+    /// Time between SIGTERM and SIGKILL when leadership is lost; must fit the lease [default: a fifth of the lease]
     #[arg(long, value_name = "TIME", value_parser = client::parse_duration)]
     grace: Option<Duration>,
 
-    /// Wait so long for leadership; 0 does not wait [default: for ever]
+    /// Wait this long for leadership; 0 does not wait [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = client::parse_duration)]
     wait: Option<Duration>,
 
@@ -88,19 +88,20 @@ async fn accession(member: &Member, poller: &mut Poller, wait: Option<Duration>)
     let patience = if at_once { Duration::MAX } else { patience };
     let waiting = tokio::time::timeout(patience, await_leadership(member, poller, at_once));
     waiting.await.unwrap_or_else(|_| {
-        let what = format!("member {} does not lead, still not after {}", member.id(), format_duration(patience));
+        let what = format!("member {} does not lead after {}", member.id(), format_duration(patience));
         Err(Failure::new(Exit::TimedOut, what).hint("look at `ctl status`, or wait longer"))
     })
 }
 
-/// Follows the member's announcements and asks it once they say that it leads: only an answer says for how long.
+/// Follows the member's announcements and asks the member once they name it as leader: only an answer contains the
+/// remaining lease.
 async fn await_leadership(member: &Member, poller: &mut Poller, at_once: bool) -> Result<Accession, Failure> {
     let mut said = false;
     loop {
         let mut attachment = match member.attach().await {
             Ok(attachment) => attachment,
             Err(error) if error.is_refusal() || at_once => return Err(member.unreachable(&error)),
-            // It may be restarting; that it was there once is known.
+            // The member may be restarting: it was reached once.
             Err(_) => {
                 tokio::time::sleep(REDIAL).await;
                 continue;
@@ -114,7 +115,7 @@ async fn await_leadership(member: &Member, poller: &mut Poller, at_once: bool) -
                     match poller.ask().await {
                         Answer::Leads { epoch, deadlines } => return Ok(Accession { attachment, epoch, deadlines }),
                         Answer::DoesNotLead { .. } => {}
-                        // There may be no second announcement to ask after; a new attachment begins with one.
+                        // There may be no second announcement; a new attachment begins with one.
                         Answer::Silent(_) => break,
                     }
                 }

@@ -6,23 +6,23 @@ use client::{Answer, ClientError, Endpoint, News, NoLeader, Observer, View, find
 use serde::Serialize;
 
 use crate::args::Globals;
+use crate::connection_options::{Target, may_be, no_member_answered};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::target::{Target, may_be, nobody};
 
 /// Print the leader's id, alone on a line
 ///
-/// Asks all members at once and prints the one leader that they name. Members that do not answer, or do not know,
-/// do not count as disagreement; members that name different leaders do (exit 4).
+/// Asks all members at once and prints the one leader that they name. Members that do not answer, or know no leader, do
+/// not count as disagreement; members that name different leaders do (exit 4).
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl leader
   ctl leader --wait 5s
   ctl --endpoints 127.0.0.1:7401,127.0.0.1:7402 leader -o json
 
-Exit codes: 0 printed, 3 nobody reachable, 4 no leader or members disagree, 5 still none after --wait, 8 refused.")]
+Exit codes: 0 printed, 3 no member reachable, 4 no leader or members disagree, 5 still none after --wait, 8 refused.")]
 pub(crate) struct Args {
-    /// Wait so long for a leader, instead of failing at once
+    /// Wait this long for a leader, instead of failing at once
     #[arg(long, value_name = "TIME", value_parser = client::parse_duration)]
     wait: Option<Duration>,
 }
@@ -40,7 +40,7 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
         None => ask(&target).await?,
         Some(patience) => wait(&target, patience).await?,
     };
-    // The leader's own epoch where it answered, else the newest one named with it.
+    // The leader's own epoch if it answered, else the newest epoch named with it.
     let own = views.iter().find(|view| view.id == leader).map(|view| view.epoch);
     let named = views.iter().filter(|view| view.leader == Some(leader)).map(|view| view.epoch).max();
     if output.is_json() {
@@ -56,7 +56,7 @@ async fn ask(target: &Target) -> Result<(u32, Vec<View>), Failure> {
     let views: Vec<View> = answers.iter().filter_map(|answer| answer.result.as_ref().ok().map(View::from)).collect();
     let failures: Vec<(&Endpoint, &ClientError)> = answers.iter().filter_map(failure).collect();
     if views.is_empty() {
-        return Err(nobody(&failures));
+        return Err(no_member_answered(&failures));
     }
     let unanswered = |id| failures.iter().any(|(endpoint, _)| may_be(endpoint, id));
     match find_leader(&views, unanswered) {
@@ -69,7 +69,7 @@ fn failure(answer: &Answer) -> Option<(&Endpoint, &ClientError)> {
     answer.result.as_ref().err().map(|error| (&answer.endpoint, error))
 }
 
-/// Awaits events rather than asking again: the answer comes with the event that makes it true.
+/// Awaits events instead of asking repeatedly: the answer comes with the event that makes it true.
 async fn wait(target: &Target, patience: Duration) -> Result<(u32, Vec<View>), Failure> {
     let mut observer = target.observer();
     let mut lost: Vec<Option<ClientError>> = target.endpoints.iter().map(|_| None).collect();
@@ -80,11 +80,11 @@ async fn wait(target: &Target, patience: Duration) -> Result<(u32, Vec<View>), F
                 News::Became { .. } | News::Announced(_) | News::Gap { .. } => None,
                 News::Lost(error) => Some(error),
             };
-            // All doors are shut, and waiting opens none of them.
+            // Every member refuses this client, and waiting does not change that.
             if lost.iter().all(|error| error.as_ref().is_some_and(ClientError::is_refusal)) {
                 return None;
             }
-            // Until everybody was tried once, a leader could be named against one that has not spoken yet.
+            // Until every endpoint was tried once, an endpoint without an answer could still name another leader.
             if observer.all_tried()
                 && let Ok(leader) = judge(target, &observer)
             {
@@ -99,9 +99,9 @@ async fn wait(target: &Target, patience: Duration) -> Result<(u32, Vec<View>), F
         let silent = ClientError::Timeout;
         let failures: Vec<_> =
             target.endpoints.iter().zip(lost.iter().map(|e| e.as_ref().unwrap_or(&silent))).collect();
-        return Err(nobody(&failures));
+        return Err(no_member_answered(&failures));
     }
-    // A member that never answered at all must not hide the others' leader.
+    // A member that never answered must not hide the leader that the other members name.
     match judge(target, &observer) {
         Ok(leader) => Ok((leader, observer.views())),
         Err(reason) => {
@@ -122,7 +122,7 @@ fn no_leader(exit: Exit, reason: &NoLeader) -> Failure {
     match reason {
         NoLeader::Nobody => Failure::new(exit, "no leader").because("no member names one"),
         NoLeader::Silent(id) => Failure::new(exit, "no leader")
-            .because(format!("members name {id}, but {id} does not answer or does not claim it")),
+            .because(format!("members name {id}, but {id} does not answer or does not claim to lead")),
         NoLeader::Disagree(named) => {
             let named: Vec<String> = named.iter().map(|(id, leader)| format!("{id} follows {leader}")).collect();
             Failure::new(exit, "members disagree").because(named.join(", "))

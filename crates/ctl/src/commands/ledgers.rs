@@ -1,12 +1,12 @@
-//! What `history`, `audit` and `explain` share: everybody's status and ledger.
+//! Shared by `history`, `audit` and `explain`: all members' status and ledgers.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use client::history::{Ledgers, MemberLedger, Missing};
 use client::{ClientError, Endpoint, Evidence, MemberStatus, Safety};
 
+use crate::connection_options::{Target, no_member_answered};
 use crate::failure::Failure;
-use crate::target::{Target, nobody};
 
 #[derive(Debug)]
 pub(super) struct Gathered {
@@ -24,7 +24,7 @@ impl Gathered {
         let failures: Vec<(&Endpoint, &ClientError)> =
             answers.iter().filter_map(|answer| Some((&answer.endpoint, answer.result.as_ref().err()?))).collect();
         if failures.len() == answers.len() {
-            return Err(nobody(&failures));
+            return Err(no_member_answered(&failures));
         }
         let (mut statuses, mut ledgers) = (Vec::new(), Ledgers::default());
         for answer in answers {
@@ -42,7 +42,7 @@ impl Gathered {
         let asked = || statuses.iter().map(|status| status.id).chain(ledgers.missing.iter().filter_map(|m| m.id));
         let members: Vec<u32> =
             file.map_or_else(|| asked().collect(), |file| file.peers.iter().filter_map(|peer| peer.id).collect());
-        // Members that were not even asked have ledgers too.
+        // Members that were not asked have ledgers too.
         if ledgers.missing.iter().all(|missing| missing.id.is_some()) {
             let unasked: Vec<u32> = members.iter().copied().filter(|id| asked().all(|known| known != *id)).collect();
             ledgers.missing.extend(unasked.into_iter().map(|id| Missing {
@@ -66,7 +66,7 @@ impl Gathered {
         Evidence { statuses, ledgers, members, voters, now_ms: *now_ms }
     }
 
-    /// What is not there, beside an answer that is.
+    /// Prints what is missing, beside an answer.
     pub(super) fn say_flaws(&self) {
         for flaw in self.ledgers.flaws() {
             eprintln!("incomplete: {flaw}");

@@ -12,11 +12,11 @@ use client::{
 
 use super::theory;
 use crate::args::Globals;
+use crate::connection_options::{Target, no_member_answered};
 use crate::failure::{Exit, Failure};
 use crate::output::{Ink, Output, Table};
-use crate::target::{Target, nobody};
 
-/// Leases and silences change without events.
+/// The remaining lease and the silence of a member change without events.
 const REFRESH: Duration = Duration::from_secs(1);
 
 /// Show a row per member, and whether they agree
@@ -28,7 +28,7 @@ const REFRESH: Duration = Duration::from_secs(1);
 
 Verdicts: AGREED (all reachable members name one leader and epoch, and it claims it), ELECTING, SPLIT, NO QUORUM.
 HEARD is how long ago another member last heard from this one.
-Exit codes: 0 agreed, 3 nobody reachable, 4 not agreed, 8 refused.")]
+Exit codes: 0 agreed, 3 no member reachable, 4 not agreed, 8 refused.")]
 pub(crate) struct Args {
     /// Show it again at every change, until interrupted
     #[arg(long)]
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
         .filter_map(|answer| answer.result.as_ref().err().map(|error| (&answer.endpoint, error)))
         .collect();
     if failures.len() == answers.len() {
-        Err(nobody(&failures))
+        Err(no_member_answered(&failures))
     } else if document.leader.is_none() {
         Err(Failure::silent(Exit::NoLeader))
     } else {
@@ -56,18 +56,18 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
     }
 }
 
-/// Asks again whenever a member reports a change; the streams say when, the answers say what.
+/// Asks again whenever a member reports a change: the streams give the moment, the answers the content.
 async fn follow(target: &Target, output: Output) -> Result<(), Failure> {
     let mut observer = target.observer();
     loop {
         let document = document(target, &target.ask_all().await);
         if output.is_terminal() && !output.is_json() {
-            // Home, print over, clear what is left: no flicker.
+            // Cursor home, overwrite, clear the rest: no flicker.
             Output::line(format!("\x1b[H{}\x1b[J", text(&document, output).replace('\n', "\x1b[K\n")))?;
         } else {
             show(&document, output)?;
         }
-        // Only a terminal is refreshed without news: a log should hold changes.
+        // Only a terminal is refreshed without news: a log should contain changes only.
         if output.is_terminal() {
             let _ = tokio::time::timeout(REFRESH, observer.next()).await;
         } else {
@@ -87,7 +87,7 @@ fn document(target: &Target, answers: &[Answer]) -> Status {
     let ids = whose(target, answers);
     let rows = answers.iter().zip(ids).map(|(answer, id)| row(answer, id, &statuses));
     let algorithm = first.map(|s| s.algorithm.clone()).or_else(|| file.and_then(|f| f.algorithm.clone()));
-    // A member knows how many there are, even where only some are asked.
+    // A member knows the size of the cluster, even if only some members are asked.
     let size = first.map(|s| s.peers.len() + 1).or_else(|| file.map(|f| f.peers.len()));
     let known = algorithm.as_deref().and_then(catalog::row).zip(size);
     let election = ElectionSummary::newest(&statuses);
@@ -108,8 +108,8 @@ fn document(target: &Target, answers: &[Answer]) -> Status {
     }
 }
 
-/// Whose endpoint each is. One that was only given as an address and does not answer is known by its place, if all
-/// others stand in the config's order too.
+/// The member of each endpoint. An endpoint that was given only as an address and does not answer is identified by its
+/// place, if all other endpoints are in the config's order too.
 fn whose(target: &Target, answers: &[Answer]) -> Vec<Option<u32>> {
     let known = |answer: &Answer| answer.result.as_ref().ok().map(|status| status.id).or(answer.endpoint.id);
     let ids: Vec<Option<u32>> = answers.iter().map(known).collect();
@@ -184,7 +184,7 @@ fn text(document: &Status, output: Output) -> String {
     format!("{}\n\n{cost}{faults}{verdict}", table.render(output))
 }
 
-/// A line per member with faults that somebody injected: nobody should wonder why such a cluster misbehaves.
+/// A line per member with injected faults: they explain why the cluster misbehaves.
 fn faults(document: &Status, output: Output) -> String {
     let of = |member: &StatusMember| {
         let faults = member.faults.as_ref().filter(|faults| !faults.is_empty())?;
@@ -194,7 +194,7 @@ fn faults(document: &Status, output: Output) -> String {
     document.members.iter().filter_map(of).collect()
 }
 
-/// What the last election has cost, and what theory says for exactly that case.
+/// The cost of the last election, and the theory for exactly that case.
 fn election_line(document: &Status) -> String {
     let Some(election) = &document.election else { return String::new() };
     let list = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
@@ -205,7 +205,7 @@ fn election_line(document: &Status) -> String {
         (Some(expected), _) => {
             format!("theory for this case: {} + {}", range(expected.election), range(expected.announcement))
         }
-        _ if !election.complete => "not all who took part have answered, so theory is not compared".to_owned(),
+        _ if !election.complete => "not all participants have answered, so theory is not compared".to_owned(),
         (None, Some(bounds)) => format!("theory for any such election: {}", theory::in_words(bounds)),
         (None, None) => "theory has no number for this case".to_owned(),
     };
@@ -235,8 +235,8 @@ fn verdict_line(document: &Status, output: Output) -> String {
             let named: Vec<String> = named.iter().map(u32::to_string).collect();
             (Ink::Red, format!("members name different leaders ({})", named.join(", ")))
         }
-        ("ELECTING", _) => (Ink::Yellow, "not everybody has found a leader that answers".to_owned()),
-        _ => (Ink::Red, "too few members answer for anybody to lead".to_owned()),
+        ("ELECTING", _) => (Ink::Yellow, "not all members have found a leader that answers".to_owned()),
+        _ => (Ink::Red, "too few members answer for any member to lead".to_owned()),
     };
     let kind =
         [document.algorithm.as_deref(), document.topology.map(Topology::name), document.safety.map(Safety::name)];

@@ -2,16 +2,16 @@
 
 use client::within;
 
-use super::change::{Change, Scene};
+use super::leadership_change::{Change, Scene};
 use crate::args::Globals;
+use crate::connection_options::{Target, request_failed};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::target::{Target, request_failed};
 
 /// Ask the leader to resign, and wait for its successor
 ///
-/// The member that resigned does not stand until another one leads, and then for ten seconds more. Where nobody else
-/// stands a leader by quorum stays.
+/// The member that resigned does not stand until another member leads, and for ten seconds after that. If no other
+/// member stands, a leader by quorum stays.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl step-down
@@ -23,7 +23,7 @@ pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(
     let scene = Scene::open(&target).await?;
     let member = scene.leader("step down")?;
     let leader = scene.connect(&target, member).await?;
-    // It may first have to stop what runs while it leads, so the member timeout would be too short.
+    // The member may first have to stop its children, so the member timeout would be too short.
     within(target.timeout, leader.step_down())
         .await
         .map_err(|error| request_failed(&format!("member {member} does not step down"), &error))?;

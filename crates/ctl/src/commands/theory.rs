@@ -1,4 +1,4 @@
-//! What an election costs by theory, the way every command says it.
+//! The cost of an election by theory, as every command prints it.
 
 use algorithms::catalog;
 use algorithms::theory::{self, Bounds, Case, Expectation};
@@ -16,11 +16,12 @@ pub(super) fn in_words(theory: &Theory) -> String {
     format!("best {}, {mean}worst {}", number(theory.best), number(theory.worst))
 }
 
-/// What exactly this election must cost; `None` where theory says nothing about such a case, or the case is not known.
+/// The exact cost of this election; `None` if theory has no statement about such a case, or the case is not known.
 pub(super) fn of_election(election: &ElectionSummary) -> Option<Messages<Range>> {
     let row = catalog::row(&election.algorithm)?;
     let (ids, initiators) = (election.uids.as_deref()?, election.initiator_positions()?);
-    // In a mesh theory asks only that timers are long compared to messages; on a ring, that all messages are as slow.
+    // In a mesh theory requires only that timers are long compared to messages; on a ring, that all messages take
+    // equally long.
     let synchronous = row.topology == Topology::Mesh;
     let case = Case { ids, wins: election.wins, initiators: &initiators, dead: &[], synchronous };
     let Expectation { kinds, election, announcement, .. } = (row.expect)(&case)?;

@@ -2,22 +2,23 @@
 
 use client::within;
 
-use super::change::{Change, Scene};
+use super::leadership_change::{Change, Scene};
 use crate::args::Globals;
+use crate::connection_options::{Target, request_failed};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::target::{Target, request_failed};
 
-/// Ask the leader to hand over to a member, and wait until that one leads
+/// Ask the leader to hand over to a member, and wait until that member leads
 ///
-/// The successor has a majority in sight before the leader lets go, so nobody leads for a few milliseconds only. Needs
-/// safety = "quorum". With preempt = true (the default) a better member takes leadership back after preempt_after.
+/// The successor has the assent of a majority before the leader gives up leadership, so the cluster is without a leader
+/// for a few milliseconds only. Needs safety = "quorum". With preempt = true (the default) a better member takes
+/// leadership back after preempt_after.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl transfer 3
   ctl transfer 3 && ctl leader")]
 pub(crate) struct Args {
-    /// Who is to lead
+    /// The successor
     #[arg(value_name = "ID")]
     to: u32,
 }

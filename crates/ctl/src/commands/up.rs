@@ -14,48 +14,47 @@ use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use types::Safety;
 
-use super::choices::{self, AlgorithmArg, TopologyArg, WinsArg};
+use super::shared_args::{self, AlgorithmArg, TopologyArg, WinsArg};
 use crate::args::Globals;
 use crate::cluster::{Cluster, Plan, free_ports, node_binary};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
-/// Members start within milliseconds; this is for machines that are busy.
+/// Members start within milliseconds; this is for busy machines.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOG_LINES: usize = 5;
 
 /// Start a local cluster of real processes and stay in the foreground
 ///
-/// Interrupt (Ctrl-C) to stop all members. What they leave is the directory: config, secret, a data directory and a
-/// log per member.
+/// Interrupt (Ctrl-C) to stop all members. The directory stays: config, secret, a data directory and a log per member.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl up
   ctl up -n 9 --topology ring
   ctl up --preempt false --dir /tmp/other")]
 pub(crate) struct Args {
-    /// How many members
-    #[arg(short = 'n', long = "nodes", value_name = "N", default_value_t = 5, value_parser = choices::nodes())]
+    /// The number of members
+    #[arg(short = 'n', long = "nodes", value_name = "N", default_value_t = 5, value_parser = shared_args::nodes())]
     nodes: u32,
     #[command(flatten)]
     algorithm: AlgorithmArg,
     #[command(flatten)]
     topology: TopologyArg,
-    /// Who may lead: whoever is elected, or only with the lease of a majority
-    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = choices::safeties())]
+    /// Who may lead: any member that is elected, or only with the lease of a majority
+    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = shared_args::safeties())]
     safety: Safety,
-    /// Where config, secret, data and logs go
+    /// The directory of config, secret, data and logs
     #[arg(long, value_name = "DIR", default_value = ".conclave")]
     dir: PathBuf,
     #[command(flatten)]
     wins: WinsArg,
-    /// May a recovered better id take over from a healthy leader?
+    /// May a recovered member with a better id take over from a healthy leader?
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     preempt: bool,
     /// Allow `ctl chaos` to inject faults
     #[arg(long)]
     chaos: bool,
-    /// The first member's port; the others follow [default: 7401 if those are free, else any]
+    /// The first member's port; the other members use the next ones [default: 7401 if those are free, else any]
     #[arg(long, value_name = "PORT")]
     base_port: Option<u16>,
 }
@@ -134,7 +133,7 @@ async fn serve(
     stay(cluster, observer, output).await
 }
 
-/// Waits until everybody agrees; a member that ends before that has something to say in its log.
+/// Waits until all members agree; if a member ends before that, its log has the reason.
 async fn settle(cluster: &mut Cluster, observer: &mut Observer) -> Result<(u32, u64), Failure> {
     tokio::select! {
         agreed = tokio::time::timeout(PATIENCE, observer.until_all_agree()) => agreed.map_err(|_| {
@@ -180,7 +179,7 @@ fn introduction(cluster: &Cluster, plan: &Plan, args: &Args, leader: u32, epoch:
     )
 }
 
-/// Shows what happens until interrupted; restarts nothing.
+/// Shows changes until interrupted; restarts no member.
 async fn stay(cluster: &mut Cluster, observer: &mut Observer, output: Output) -> Result<(), Failure> {
     let mut shown = String::new();
     loop {
@@ -212,7 +211,7 @@ async fn stay(cluster: &mut Cluster, observer: &mut Observer, output: Output) ->
     }
 }
 
-/// One live line on a terminal, a line per change elsewhere.
+/// One updated line on a terminal, a line per change elsewhere.
 fn show_status(line: &str, output: Output) -> Result<(), Failure> {
     if !output.is_terminal() {
         return Ok(Output::line(line)?);
@@ -243,7 +242,7 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// From here on the signals no longer end the process by themselves.
+    /// From now on the signals no longer end the process by themselves.
     pub(super) fn new() -> std::io::Result<Self> {
         Ok(Stop {
             interrupt: signal(SignalKind::interrupt())?,

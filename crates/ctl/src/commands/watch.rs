@@ -1,4 +1,4 @@
-//! `ctl watch`: what the members report, as it happens.
+//! `ctl watch`: the announcements of the members, as they happen.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,9 +6,9 @@ use client::json::Event;
 use client::{ClientError, News};
 
 use crate::args::Globals;
+use crate::connection_options::{Target, no_member_answered};
 use crate::failure::Failure;
 use crate::output::{Ink, Output};
-use crate::target::{Target, nobody};
 
 /// Print events as they happen, one per line, until interrupted
 ///
@@ -20,7 +20,7 @@ use crate::target::{Target, nobody};
   ctl watch --all
   ctl watch -o json | jq -c 'select(.role == \"leader\")'")]
 pub(crate) struct Args {
-    /// Everything that members announce: also links, elections with their messages, grants and injected faults
+    /// Print everything that members announce: also links, elections with their messages, grants and injected faults
     #[arg(long)]
     all: bool,
 }
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
                 let failures: Vec<_> =
                     target.endpoints.iter().zip(&refused).filter_map(|(e, r)| Some((e, r.as_ref()?))).collect();
                 if failures.len() == target.endpoints.len() {
-                    return Err(nobody(&failures));
+                    return Err(no_member_answered(&failures));
                 }
             }
         }
@@ -111,7 +111,7 @@ fn in_words(event: &Event) -> String {
     }
 }
 
-/// Time of day in UTC: enough to compare lines by, and the JSON has the whole instant.
+/// Time of day in UTC: enough to compare lines; the JSON has the whole instant.
 fn clock(at_ms: u64) -> String {
     let (seconds, ms) = (at_ms / 1000 % 86_400, at_ms % 1000);
     format!("{:02}:{:02}:{:02}.{ms:03}Z", seconds / 3600, seconds / 60 % 60, seconds % 60)

@@ -1,4 +1,4 @@
-//! What `ctl` and its guard say to each other: one JSON object per line, over a socket that only they have.
+//! The messages between `ctl` and its guard: one JSON object per line, over a socket that no other process has.
 
 use std::time::Duration;
 
@@ -7,33 +7,33 @@ use serde::{Deserialize, Serialize};
 /// Until when the command may run, in time since boot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Deadlines {
-    /// From here on the tree is asked to end (SIGTERM).
+    /// When the processes get SIGTERM.
     pub(crate) soft: Duration,
-    /// Here it is killed.
+    /// When they are killed.
     pub(crate) hard: Duration,
 }
 
 impl Deadlines {
-    /// What was allowed once stays allowed.
+    /// A granted deadline is never taken back.
     pub(crate) fn later(self, other: Deadlines) -> Deadlines {
         if other.hard > self.hard { other } else { self }
     }
 
-    /// When a tree that was asked to end is killed: never after the hard deadline, whatever grace it has, and not later
-    /// than was said before.
+    /// When processes that got SIGTERM are killed: never after the hard deadline, whatever grace they have, and not
+    /// later than the time set before.
     pub(crate) fn kill_at(self, said: Option<Duration>, wanted: Duration) -> Duration {
         said.unwrap_or(wanted).min(wanted).min(self.hard)
     }
 }
 
-/// From `ctl` to the guard. The end of the stream means that `ctl` is gone.
+/// From `ctl` to the guard. The end of the stream means that `ctl` has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Order {
-    /// Comes first, and with it the command's stdin.
+    /// The first order; the command's stdin is sent with it.
     Start { deadlines: Deadlines, grace: Duration },
-    /// Leadership was confirmed anew.
+    /// Leadership was confirmed again.
     Renew(Deadlines),
-    /// It is over: ask the tree to end now, kill it then.
+    /// Leadership is over: send SIGTERM now, kill at `kill_at`.
     Stop { kill_at: Duration },
     /// Pass a signal on to the command.
     Signal(i32),
@@ -43,12 +43,12 @@ pub(super) enum Order {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
     Started,
-    /// The command could not be started; `code` is what a shell would say.
+    /// The command could not be started; `code` is the exit code that a shell would use.
     Failed {
         code: u8,
         reason: String,
     },
-    /// Nobody of the tree is left. `stopped`: the command did not end by itself.
+    /// No process of the command is left. `stopped`: the command did not end by itself.
     Ended {
         code: u8,
         stopped: bool,
@@ -74,7 +74,7 @@ mod tests {
             (Some(700), 900, 700),
             (Some(900), 700, 700),
             (Some(900), 9000, 900),
-            // Deadlines move on with every confirmation; what was said before them was within the earlier ones.
+            // Deadlines move with every confirmation; a time set earlier was within the earlier deadlines.
             (Some(1000), 1000, 1000),
         ] {
             assert_eq!(deadlines.kill_at(said.map(ms), ms(wanted)), ms(expected), "{said:?}, {wanted}");

@@ -1,4 +1,4 @@
-//! The guard itself: `ctl guard`, hidden from help, started by [`super::Leash`].
+//! The guard itself: `ctl guard`, hidden from help, started by [`super::GuardHandle`].
 
 use std::ffi::OsString;
 use std::io;
@@ -41,8 +41,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let (orders, reports) = socket.into_split();
     let mut orders = BufReader::new(orders).lines();
     let Some(Order::Start { deadlines, grace }) = next(&mut orders).await else { return Ok(()) };
-    // Handlers, not dispositions: the command starts with the defaults. Whoever signals every `ctl` means the other one,
-    // which passes it on; this one must live to see the end.
+    // Handlers, not dispositions: the command starts with the defaults. A signal to every `ctl` is meant for the other
+    // process, which passes it on; the guard must outlive the command.
     let _deaf = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup(), SignalKind::quit()]
         .map(signal)
         .into_iter()
@@ -57,8 +57,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The socket is this process's stdin; the first thing on it is the stdin that the command shall have, and with it the
-/// connection by which the member knows that something runs.
+/// The socket is this process's stdin. The first message on it carries the command's stdin and the connection by which
+/// the member knows that a child runs.
 fn receive() -> io::Result<(UnixStream, OwnedFd, OwnedFd)> {
     let socket = StdStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
@@ -69,7 +69,7 @@ fn receive() -> io::Result<(UnixStream, OwnedFd, OwnedFd)> {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next().zip(fds.next()),
         _ => None,
     });
-    let (stdin, attachment) = passed.ok_or_else(|| io::Error::other("nobody gave it a command's stdin"))?;
+    let (stdin, attachment) = passed.ok_or_else(|| io::Error::other("the command's stdin was not passed"))?;
     socket.set_nonblocking(true)?;
     Ok((UnixStream::from_std(socket)?, stdin, attachment))
 }
@@ -77,16 +77,16 @@ fn receive() -> io::Result<(UnixStream, OwnedFd, OwnedFd)> {
 fn prepare() -> io::Result<()> {
     tree::check()?;
     tree::adopt_orphans()?;
-    // The terminal's signals go to `ctl`, which passes them on.
+    // The terminal's signals are sent to `ctl`, which passes them on.
     setsid()?;
-    // Should `ctl` die while the guard is stopped, this wakes it to see the end of the socket. A deadly signal here
-    // would leave the tree without either of them.
+    // If `ctl` dies while the guard is stopped, this signal continues the guard, which then sees the end of the socket.
+    // A fatal signal here would leave the command without guard and `ctl`.
     rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
     Ok(())
 }
 
 async fn next(orders: &mut Lines<BufReader<OwnedReadHalf>>) -> Option<Order> {
-    // An unreadable line is as good as no `ctl`.
+    // An unreadable line counts as the end of `ctl`.
     let line = orders.next_line().await.ok().flatten()?;
     serde_json::from_str(&line).ok()
 }
@@ -96,11 +96,11 @@ struct Guard {
     reports: OwnedWriteHalf,
     deadlines: Deadlines,
     grace: Duration,
-    /// Until it is reaped.
+    /// Set until it is reaped.
     child: Option<Pid>,
     code: u8,
     stopped: bool,
-    /// The tree was asked to end, and is killed then.
+    /// The processes got SIGTERM, and are killed at this time.
     kill_at: Option<Duration>,
 }
 
@@ -113,7 +113,7 @@ impl Guard {
         let Some((program, arguments)) = command.split_first() else {
             return Err(failed(2, "no command".to_owned()));
         };
-        // Its own group, or a command that signals its group would hit its guard.
+        // Its own group: a command that signals its group would hit its guard otherwise.
         let spawned = Command::new(program).args(arguments).stdin(stdin).process_group(0).spawn();
         let child = spawned.map_err(|error| {
             let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
@@ -123,7 +123,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Until nobody of the tree is left.
+    /// Runs until no process of the command is left.
     async fn watch(&mut self) -> io::Result<Report> {
         let mut alarm = Alarm::new()?;
         let mut children = signal(SignalKind::child())?;
@@ -136,13 +136,13 @@ impl Guard {
             }
         }) {
             if self.child.is_none() {
-                // The command has ended; what it left behind does not outlive it.
+                // The command has ended; its descendants must not outlive it.
                 self.stop(since_boot() + self.grace);
             }
             alarm.set(Some(self.kill_at.unwrap_or(self.deadlines.soft)))?;
             tokio::select! {
                 biased;
-                // First, so that a guard that was stopped hears of later deadlines before it judges the old one.
+                // First, so that a guard that was stopped reads later deadlines before it acts on the old one.
                 order = next(&mut self.orders), if connected => {
                     connected = order.is_some();
                     self.obey(order);
@@ -163,7 +163,7 @@ impl Guard {
             Some(Order::Renew(deadlines)) => self.deadlines = self.deadlines.later(deadlines),
             Some(Order::Stop { kill_at }) => self.give_up(kill_at),
             Some(Order::Signal(number)) => self.pass_on(number),
-            // `ctl` is gone.
+            // `ctl` has ended.
             None => self.give_up(since_boot() + self.grace),
         }
     }
@@ -182,13 +182,13 @@ impl Guard {
         self.stop(kill_at);
     }
 
-    /// Asks everybody to end, once; an earlier time to kill still counts.
+    /// Sends SIGTERM to all, once; an earlier time to kill still counts.
     fn stop(&mut self, kill_at: Duration) {
         let asked = self.kill_at.is_some();
         self.kill_at = Some(self.deadlines.kill_at(self.kill_at, kill_at));
         if !asked {
             tree::signal_all(Signal::TERM);
-            // A stopped process takes no other signal than this one.
+            // A stopped process handles no other signal until it gets this one.
             tree::signal_all(Signal::CONT);
         }
     }
@@ -197,7 +197,7 @@ impl Guard {
         let (Some(child), Some(signal)) = (self.child, Signal::from_named_raw(number)) else { return };
         // It may have ended just now; it is not reaped yet, so the pid is still its own.
         let _ = match signal {
-            // What a terminal sends to a whole group.
+            // A terminal sends these to a whole group.
             Signal::INT | Signal::QUIT | Signal::WINCH => kill_process_group(child, signal),
             _ => kill_process(child, signal),
         };
@@ -206,13 +206,13 @@ impl Guard {
     async fn say(&mut self, report: &Report) {
         if let Ok(mut line) = serde_json::to_vec(report) {
             line.push(b'\n');
-            // A `ctl` that is gone needs no report.
+            // If `ctl` has ended, no report is needed.
             let _ = self.reports.write_all(&line).await;
         }
     }
 }
 
-/// The exit code as a shell has it.
+/// The exit code as a shell reports it.
 fn code(status: WaitStatus) -> u8 {
     let code = status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)

@@ -1,7 +1,8 @@
-//! Everything that came of this process: found in /proc, signalled, reaped.
+//! All descendants of this process: found in /proc, signalled, reaped.
 //!
-//! This process is a subreaper, so whoever daemonises becomes its child, not init's; and as long as anybody is left, it
-//! has a child. So `wait` saying that there is none is exact, where any look at /proc is already old.
+//! This process is a subreaper, so a daemonised descendant becomes its child, not init's; and as long as any descendant
+//! is left, it has a child. So an answer of `wait` that there is no child is exact, while any reading of /proc is
+//! already old.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,15 +16,15 @@ use rustix::process::{
 };
 use tokio::signal::unix;
 
-/// How soon to look again for those that were born while the others were killed.
+/// The pause before the next search for descendants that were forked while others were killed.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Whoever loses its parent below this process becomes its child.
+/// A descendant that loses its parent becomes a child of this process.
 pub(super) fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(getpid()))?)
 }
 
-/// Fails where this machine does not let us find our descendants.
+/// Fails if this machine does not permit finding descendants.
 pub(super) fn check() -> io::Result<()> {
     let own = read(getpid().as_raw_nonzero().get());
     let unreadable =
@@ -31,18 +32,18 @@ pub(super) fn check() -> io::Result<()> {
     own.map(drop).ok_or_else(unreadable)
 }
 
-/// Signals every descendant. Those born meanwhile are missed: look again until [`reap`] says that nobody is left.
+/// Signals every descendant. Descendants forked during this call are missed: call again until [`reap`] returns false.
 pub(super) fn signal_all(signal: Signal) {
     for process in descendants() {
-        // A pid may have passed to a stranger since it was read; a pidfd with the same birth has not.
+        // A pid may have passed to another process since it was read; a pidfd with the same start time has not.
         let Some(pid) = Pid::from_raw(process.pid) else { continue };
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         if read(process.pid).is_none_or(|now| now.born != process.born) {
             continue;
         }
         let _ = pidfd_send_signal(&pidfd, signal);
-        // A group is killed in one instant: none of it can fork its way out. Groups do not reach beyond the tree,
-        // because they do not reach beyond a session; ours is the one exception.
+        // A group is killed at once: no process of it can escape by forking. Groups do not extend beyond the tree,
+        // because they do not extend beyond a session; the group of this process is the one exception.
         let group = Pid::from_raw(process.group).filter(|&group| group != getpgrp());
         if let Some(group) = group.filter(|_| signal == Signal::KILL) {
             let _ = kill_process_group(group, Signal::KILL);
@@ -50,7 +51,7 @@ pub(super) fn signal_all(signal: Signal) {
     }
 }
 
-/// Takes notice of all that have ended. False: nobody is left.
+/// Reaps all children that have ended. False: no child is left.
 pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -61,7 +62,7 @@ pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> bool {
     }
 }
 
-/// Kills until nobody is left.
+/// Kills until no descendant is left.
 pub(super) async fn sweep(children: &mut unix::Signal) {
     while reap(|_, _| {}) {
         signal_all(Signal::KILL);
@@ -78,7 +79,7 @@ struct Process {
     born: u64,
 }
 
-/// Parents before their children.
+/// Parents come before their children.
 fn descendants() -> Vec<Process> {
     let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
     let names =
@@ -101,7 +102,8 @@ fn read(pid: i32) -> Option<Process> {
     parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// See proc(5); the second field is a name in parentheses that may contain anything, parentheses and spaces included.
+/// See proc(5); the second field is a name in parentheses that may contain any character, parentheses and spaces
+/// included.
 fn parse(pid: i32, stat: &str) -> Option<Process> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();

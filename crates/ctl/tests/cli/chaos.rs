@@ -79,7 +79,7 @@ async fn a_half_that_is_refused_after_the_other_was_taken_is_said() {
     live.agreement_on(3, &[1, 2, 3]).await;
     let output = live.ctl(&["chaos", "cut", "1", "2", "-o", "json"]).await;
     assert_eq!(output.status.code(), Some(8), "{}", stderr(&output));
-    assert!(stderr(&output).contains("only 1 did it"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("only 1 applied it"), "{}", stderr(&output));
     let line: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!((&line["applied"], &line["failed"][0]["id"]), (&serde_json::json!([1]), &2.into()));
     assert_eq!(faults(&live).await[0], ["cut to and from 2"]);

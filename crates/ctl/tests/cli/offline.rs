@@ -104,7 +104,7 @@ fn wrong_usage_exits_2_and_says_why_on_stderr() {
         (&["sim", "run"], "--nodes"),
         (&["up", "-n", "0"], "0"),
         (&["chaos", "cut", "1"], "<B[,B...]>"),
-        (&["chaos", "cut", "1,2", "3,2"], "member 2 stands on both sides"),
+        (&["chaos", "cut", "1,2", "3,2"], "member 2 is on both sides"),
         (&["chaos", "delay", "1", "2", "61s"], "at most 1m"),
         (&["chaos", "pause", "1", "--for", "2m"], "at most 1m"),
         (&["chaos", "kill", "x"], "x"),
@@ -295,7 +295,7 @@ fn runs_are_drawn_exported_swept_and_stepped_through() {
     let ctl = ctl.display();
     let script = format!("yes r | head -200 | {ctl} sim step --ids 3,1,2");
     let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-    assert!(stdout(&output).contains("nothing is left"), "{}{}", stdout(&output), stderr(&output));
+    assert!(stdout(&output).contains("no message is left"), "{}{}", stdout(&output), stderr(&output));
 }
 
 #[test]

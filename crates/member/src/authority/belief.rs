@@ -1,5 +1,5 @@
-//! What every member knows of leadership, whatever grants it: which leader it follows, from which member it knows that,
-//! and how far elections have counted.
+//! What every member knows of leadership under every authority: which leader it follows, which member reported that
+//! leader, and the highest attempt seen.
 
 use algorithms::{Epoch, NodeId};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub struct Belief {
     incarnation: Incarnation,
     attempts: Attempts,
     leader: Option<Claim>,
-    /// The member that told of the leader: the leader itself, unless there is no connection to it.
+    /// The member that reported the leader: the leader itself, unless there is no connection to it.
     source: Option<NodeId>,
     /// The largest epoch followed.
     followed: Epoch,
@@ -33,7 +33,7 @@ pub struct BeliefRecord {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heard {
     Nothing,
-    /// The leader is no leader any more.
+    /// The leader leads no more.
     Lost(Cause),
     /// This leader is followed from now on, once the record is on the disk if its epoch is a new one.
     Follows {
@@ -62,7 +62,7 @@ impl Belief {
         &self.attempts
     }
 
-    /// The caller writes the record, if that is the answer.
+    /// If the answer is `Store` or `Persist`, the caller writes the record.
     #[must_use]
     pub fn see(&mut self, ctx: &Context<'_>, attempt: Attempt) -> Reservation {
         self.attempts.see(attempt, ctx.view)
@@ -103,7 +103,7 @@ impl Belief {
         self.source = None;
     }
 
-    /// Another member told which leader it follows. Only where leaders hold leases.
+    /// Another member reported which leader it follows. Only for authorities with leases.
     pub fn hear(&mut self, ctx: &Context<'_>, from: NodeId, news: News, reach: Reach) -> Heard {
         if self.leads(ctx) {
             return Heard::Nothing;
@@ -114,10 +114,11 @@ impl Belief {
                 return Heard::Nothing;
             }
             self.drop_leader();
-            // Only from the leader itself is it a resignation: another member that told of it may have lost it.
+            // Only the leader itself can resign: another member that reported it may have lost its connection to it.
             return Heard::Lost(if from_leader { Cause::LeaderResigned } else { Cause::LeaderLost });
         };
-        // The leader's own word counts for more than what others say of it, and hearsay of hearsay could go in circles.
+        // A report by the leader itself counts for more than a report by another member. Reports of reports could
+        // circulate for ever.
         let hearsay = claim.uid.id != from && (reach == Reach::Connected || !news.firsthand);
         let known = ctx.view.uid(claim.uid.id) == Some(claim.uid) && claim.uid != ctx.me;
         if hearsay || !known || claim.epoch < self.followed || self.leader == Some(claim) {

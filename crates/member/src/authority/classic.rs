@@ -1,9 +1,9 @@
 //! Classic: the winner of the election leads, as in the papers. One leader per connected component.
 //!
-//! Where two claims meet the later epoch is believed, and every heartbeat tells its sender's leader: a member that was
-//! left out, restarted or came back from the other side of a cut learns the leader from the first heartbeat it hears. A
-//! member that lost its leader follows no claim of that attempt any more; a restarted member follows none below all that
-//! it may have seen, and the sitting leader moves its epoch past it without an election.
+//! Of two claims the later epoch is followed, and every heartbeat carries the claim that its sender follows: a member
+//! that was left out, restarted or returned from the other side of a cut learns the leader from the first heartbeat it
+//! receives. A member that lost its leader follows no further claim of that attempt. A restarted member follows no
+//! claim below any epoch that it may have seen, and the sitting leader moves its epoch past that without an election.
 //!
 //! An algorithm whose decisions have terms brings its own epochs: the term is the epoch, on disk before it is followed.
 
@@ -20,10 +20,10 @@ use types::Cause;
 pub struct Classic {
     belief: Belief,
     election: ElectionKind,
-    /// Follows no claim below this epoch.
+    /// This member follows no claim below this epoch.
     min_epoch: Epoch,
     has_child: bool,
-    /// Resigns as soon as its children have stopped.
+    /// This member resigns as soon as its children have stopped.
     resigning: bool,
 }
 
@@ -114,8 +114,8 @@ impl Classic {
                 }
             }
             AuthorityCommand::Saw(attempt) => self.see(ctx, attempt, out),
-            // The sitting leader has moved past this attempt meanwhile, without an election: it leads, and a better member
-            // takes over later.
+            // The sitting leader has moved past this attempt without an election: it leads, and a better member takes
+            // over later.
             AuthorityCommand::Won { attempt: Some(attempt), .. }
                 if !self.belief.leads(ctx) && self.decides(attempt) => {}
             AuthorityCommand::Won { attempt, term } => {
@@ -123,7 +123,7 @@ impl Classic {
                 out.announce(AuthorityEvent::TellAll);
             }
             AuthorityCommand::OtherWon { winner: Some(winner), reach, attempt, term } => {
-                // An algorithm that numbers its own attempts says no epoch: it comes with the winner's heartbeat.
+                // An algorithm that numbers its own attempts has no epoch here: the winner's heartbeat brings it.
                 if let Some(epoch) = term.or_else(|| attempt.map(|attempt| attempt.epoch(ctx, winner))) {
                     self.other_won(ctx, Claim { epoch, uid: winner }, reach, attempt, out);
                 }
@@ -149,14 +149,15 @@ impl Classic {
                     self.step_down(ctx, out);
                 }
             }
-            // An anonymous winner is named by its heartbeat; the watchdog waits for it. A chosen successor needs a lease.
+            // The heartbeat of an anonymous winner names it; the watchdog waits for that. A chosen successor needs a
+            // lease.
             AuthorityCommand::OtherWon { winner: None, .. }
             | AuthorityCommand::Transfer(_)
             | AuthorityCommand::Closed(_) => {}
         }
     }
 
-    /// Every number that is seen or used is below what the disk has reserved.
+    /// Every number that is seen or used is below the number reserved on disk.
     fn see(&mut self, ctx: &Context<'_>, attempt: Attempt, out: &mut impl Outbox<Self>) {
         match self.belief.see(ctx, attempt) {
             Reservation::Enough => {}
@@ -216,7 +217,7 @@ impl Classic {
         out.announce(AuthorityEvent::Follows { leader: Some(claim), cause });
     }
 
-    /// What was said of a lost leader is not believed again: a member that has not noticed yet may still repeat it.
+    /// A claim of a lost leader is not followed again: a member that has not noticed the loss may still repeat it.
     fn drop_leader(&mut self, ctx: &Context<'_>, cause: Cause, out: &mut impl Outbox<Self>) {
         self.resigning = false;
         if let Some(claim) = self.leader() {
@@ -248,10 +249,10 @@ impl Classic {
         self.raise_min(ctx, news.next_attempt_min, out);
         match news.leader {
             Some(claim) => self.heard_claim(ctx, from, claim, reach, out),
-            // The sender follows no leader below its minimum: an election that would end below it is started over.
+            // The sender follows no leader below its minimum, so an election that would end below it is started again.
             None => out.announce(AuthorityEvent::Outdated(Attempt(self.min_epoch.0))),
         }
-        // A rival that cannot be followed is no restarted member: it would answer in kind, for ever.
+        // A sender with a rival claim is no restarted member: two leaders would answer each other for ever.
         let rival = |claim: Claim| claim.uid != ctx.me && self.leader().is_some_and(|mine| claim.epoch > mine.epoch);
         if !news.leader.is_some_and(rival) {
             self.bump(ctx, out);
@@ -281,7 +282,7 @@ impl Classic {
             return;
         }
         if self.leader().is_some_and(|mine| mine.epoch > claim.epoch) {
-            // The sender follows an older claim: tell it.
+            // The sender follows an older claim: send it the newer one.
             return out.announce(AuthorityEvent::Tell(from));
         }
         let attempt = Attempt::of(claim.epoch, ctx.view);
@@ -304,7 +305,7 @@ impl Classic {
         self.follow(ctx, claim, Cause::Heard, out);
     }
 
-    /// A member that restarted begins above all it may have seen; its leader moves past it.
+    /// A restarted member begins above every epoch that it may have seen; its leader moves past that epoch.
     fn bump(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         let behind = self.leader().is_some_and(|claim| claim.epoch < self.min_epoch);
         if self.belief.leads(ctx) && behind && !self.election.has_terms {

@@ -1,8 +1,8 @@
-//! Quorum: the election only proposes; a [`Reign`] decides who may claim.
+//! Quorum: the election only proposes; a [`Reign`] decides which member may claim to lead.
 //!
-//! Members keep a connection to every other, whatever links the algorithm uses. The leader tells all that it leads; a
-//! member that has no connection to it believes one that has heard the leader itself. While a member leads no round is
-//! held: a better member asks the leader to hand over instead.
+//! Every member keeps a connection to every other member, whatever links the algorithm uses. The leader reports to all
+//! members that it leads. A member without a connection to the leader believes a member that has heard the leader
+//! itself. No round is held while a member leads: a better member asks the leader to hand over instead.
 
 use algorithms::drive::{Effect, Effects};
 use algorithms::{Epoch, Input, NodeId, Outbox, Protocol};
@@ -18,7 +18,7 @@ use types::Cause;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Quorum {
     reign: Reign,
-    /// What the reign wants done; empty between two steps.
+    /// Effects of the reign that are not carried out yet; empty between two steps.
     effects: Effects<Reign>,
     belief: Belief,
 }
@@ -26,7 +26,7 @@ pub struct Quorum {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct QuorumRecord {
     pub belief: BeliefRecord,
-    /// What was granted; `None` if that is not known.
+    /// The last grant; `None` if it is not known.
     pub vote: Option<Vote>,
 }
 
@@ -131,7 +131,7 @@ impl Quorum {
             AuthorityCommand::Transfer(to) => ReignCommand::Transfer { to, returns: true },
             AuthorityCommand::Closed(holder) => ReignCommand::Closed(holder),
             AuthorityCommand::Attached(attached) => ReignCommand::Attached(attached),
-            // Proposals while a member leads; and a leader leads until it says otherwise itself or its lease ends.
+            // The election only proposes, and a leader leads until it steps down or its lease ends.
             AuthorityCommand::Election(_)
             | AuthorityCommand::Won { .. }
             | AuthorityCommand::OtherWon { .. }
@@ -147,8 +147,8 @@ impl Quorum {
         self.carry_out(ctx, out);
     }
 
-    /// What the reign says becomes this member's word in the very place it is said: no voter is released before it is
-    /// announced that this member leads no more.
+    /// Events of the reign are announced in the order of its effects: no voter is released before the announcement that
+    /// this member leads no more.
     fn carry_out(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         let mut change = None;
         while let Some(effect) = self.effects.pop() {
@@ -162,7 +162,7 @@ impl Quorum {
             }
         }
         match change {
-            // The others hear of the successor from itself: an election now would only get in its way.
+            // The successor reports itself to the other members: an election now would only delay it.
             None | Some(Cause::HandedOver | Cause::Bumped) => {}
             Some(Cause::LeaseEnded | Cause::SupportersLost | Cause::Superseded) => {
                 out.announce(AuthorityEvent::TellAll);

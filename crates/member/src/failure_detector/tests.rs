@@ -1,4 +1,4 @@
-//! Patience, reach, links and whom to watch, each alone.
+//! Patience, reach, links and the members to watch, each alone.
 
 use algorithms::Uid;
 
@@ -113,7 +113,7 @@ fn a_ring_member_is_linked_to_the_next_and_has_a_warm_link_to_the_one_after() {
     assert_eq!(detector.links(&view), set(&[1, 2]));
     detector.up(at(1));
     assert_eq!(detector.links(&view), set(&[1, 2]));
-    // A dead one is still dialled, and does not count.
+    // A dead member is still dialled, and does not count.
     detector.down(at(1));
     assert_eq!(detector.links(&view), set(&[1, 2, 3]));
     detector.down(at(3));

@@ -10,7 +10,8 @@ use crate::messages::{Context, Envelope, Record, Round, Timer};
 use crate::positions::{FullPos, NodeSet};
 
 impl<E: Election, A: Authority> Member<E, A> {
-    /// Starts an election: the leader is gone, a participant was lost on the way, or this member wants to take over.
+    /// Starts an election: the leader is gone, a participant was lost during a round, or this member wants to take
+    /// over.
     pub(super) fn open(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         let leaderless = self.authority.leader().is_none();
         if !self.stands(ctx) || (A::ELECTION_PROPOSES && !leaderless) {
@@ -33,9 +34,9 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// Who takes part in a round of this member: the participants of the last round and all connected members, but no
-    /// member known to be down or not to stand. On a ring no member knows all: what one leaves out, the next round keeps
-    /// out.
+    /// The participants of a round of this member: those of the last round and all connected members, without members
+    /// known to be down or not to stand. On a ring no member knows all: a member left out of one round stays out of the
+    /// next.
     fn participants(&self, ctx: &Context<'_>) -> NodeSet {
         let takes_part = |at: FullPos| {
             let reachable = self.detector.is_up(at) || self.is_believed_up(ctx, at);
@@ -67,7 +68,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// May a message of this round reach the machine? Joins the round if it is newer than the one in hand.
+    /// May a message of this round reach the machine? Joins the round if it is newer than the present one.
     pub(super) fn admit(
         &mut self,
         ctx: &Context<'_>,
@@ -82,19 +83,20 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
         let newer = self.round.round().filter(|&mine| round < mine);
         if let Some(mine) = newer.filter(|_| !self.round.is_decided()) {
-            // Silence would be taken for a death by algorithms that wait for answers.
+            // Algorithms that wait for answers would take silence for a death.
             let participants = self.round.participants();
             out.send(from.id(ctx.view), Envelope::Join { round: mine, participants });
             return false;
         }
         if !self.stands(ctx) || !self.authority.admits(round.attempt) || newer.is_some() {
-            // The sender does not know that it is too late, that a member leads, or that this member does not stand.
+            // The sender does not know that its round is outdated, that a member leads, or that this member does not
+            // stand.
             self.send_beat(ctx, from, false, out);
             return false;
         }
         if self.round.round().is_none_or(|mine| round > mine) {
             self.round.unstick();
-            // The initiator of the round knows better about members that this one does not dial.
+            // The initiator of the round knows more about members that this member does not dial.
             for at in participants.iter() {
                 if self.detector.reach(at, ctx.view) == Reach::DownOnce {
                     self.detector.forget(at);
@@ -105,7 +107,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         true
     }
 
-    /// Leaves the round in hand for a newer one, as one more member that starts it.
+    /// Leaves the present round for a newer one, as one more of its initiators.
     pub(super) fn join(
         &mut self,
         ctx: &Context<'_>,
@@ -134,20 +136,20 @@ impl<E: Election, A: Authority> Member<E, A> {
         (link, hops, message): (E::Link, u16, E::Message),
         out: &mut impl Outbox<Self>,
     ) {
-        // The link is what the sender says; the round knows which member really is at its far end.
+        // The sender names the link; the round knows which member is at its far end.
         if self.round.far_end(ctx, link).is_some_and(|(sender, _)| sender == from) {
             self.drive(ctx, Input::Message { from: link, message }, hops, out);
             self.get_unstuck(ctx, out);
         }
     }
 
-    /// Feeds the textbook machine and acts on what it announced.
+    /// Feeds the textbook machine and handles its announcements.
     pub(super) fn drive(&mut self, ctx: &Context<'_>, input: Input<E>, hops: u16, out: &mut impl Outbox<Self>) {
         self.round.step(ctx, input, hops);
         self.carry_out_algorithm(ctx, out);
     }
 
-    /// A machine that runs in rounds is told of no failures: the round is replaced instead.
+    /// A machine that runs in rounds is not told of failures: the round is replaced instead.
     pub(super) fn tell_algorithm(&mut self, ctx: &Context<'_>, at: FullPos, up: bool, out: &mut impl Outbox<Self>) {
         if self.round.is_continuous() {
             let peer = at.id(ctx.view);
@@ -155,8 +157,8 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// Wraps the machine's messages into envelopes and its timers into the member's; what it announces is acted on when
-    /// all else that it wants is on its way.
+    /// Wraps the machine's messages into envelopes and its timers into the member's. Its announcements are handled
+    /// after all its other effects.
     pub(super) fn carry_out_algorithm(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         let (mut outcome, mut unreachable) = (None, None);
         while let Some(effect) = self.round.next_effect() {
@@ -187,7 +189,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         if let Some(outcome) = outcome {
             self.outcome(ctx, outcome, out);
         }
-        // A mesh algorithm waits for answers anyway; on a ring nothing gets past a hole.
+        // A mesh algorithm waits for answers anyway; on a ring no message gets past a missing link.
         if let Some(at) = unreachable
             && ctx.view.topology() != Topology::Mesh
             && !self.round.is_decided()
@@ -196,7 +198,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// Sends a message of the algorithm. Returns the member it should have gone to, if there is no connection to it.
+    /// Sends a message of the algorithm. Returns the intended receiver if there is no connection to it.
     fn post(
         &mut self,
         ctx: &Context<'_>,
@@ -205,7 +207,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         hops: u16,
         out: &mut impl Outbox<Self>,
     ) -> Option<FullPos> {
-        // Ids of dead members are removed by no member: the hop limit ends them.
+        // No member removes the ids of dead members: the hop limit ends them.
         if usize::from(hops) > 2 * ctx.view.len() {
             return None;
         }
@@ -222,7 +224,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         None
     }
 
-    /// The machine announced something. What it is worth is the authority's business.
+    /// The machine announced something; the authority decides what follows from it.
     fn outcome(&mut self, ctx: &Context<'_>, outcome: Outcome, out: &mut impl Outbox<Self>) {
         let (attempt, term) = (self.round.round().map(|round| round.attempt), self.round.machine().term());
         let command = match outcome {
@@ -236,7 +238,7 @@ impl<E: Election, A: Authority> Member<E, A> {
             // The watchdog opens the next round.
             Outcome::GaveUp => return,
         };
-        // An anonymous winner is named by its heartbeat: until then the round goes on, unless the winner must ask the
+        // The heartbeat of an anonymous winner names it: until then the round continues, unless the winner must ask the
         // authority first. An algorithm that numbers its own attempts is never done.
         let winner = match outcome {
             Outcome::Follow(uid) => uid.and_then(|uid| FullPos::of(ctx.view, uid.id)),
@@ -249,7 +251,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         self.consult(ctx, command, out);
     }
 
-    /// The winner of the last round has not come to lead in all this time: the next round is without it.
+    /// The winner of the last round has not come to lead in time: the next round leaves it out.
     pub(super) fn pass_over(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         let winner = self.round.take_winner().filter(|&at| at != self.at && A::ELECTION_PROPOSES);
         let Some(winner) = winner else { return };
@@ -267,7 +269,7 @@ impl<E: Election, A: Authority> Member<E, A> {
     }
 
     /// The first election begins when every member has been heard; a ring member hears only its neighbours. If a member
-    /// follows a leader, that leader will be heard of.
+    /// follows a leader, a heartbeat will report that leader.
     pub(super) fn start_when_complete(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         let waits_for_leader = self.candidacy.others_follow() && self.authority.leader().is_none();
         if !self.candidacy.has_started() && !waits_for_leader && self.is_complete(ctx) {
@@ -279,7 +281,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         let n = ctx.view.len();
         let FullPos(at) = self.at;
         match ctx.view.topology() {
-            // Voters settle at their own pace: an election before the best one stands would only end in a handover.
+            // Voters settle at different times: an election before the best voter stands would only end in a handover.
             _ if A::ELECTION_PROPOSES => {
                 self.stands(ctx) && self.detector.all_heard(FullPos::all(ctx.view)) && self.all_stand(ctx)
             }

@@ -1,4 +1,4 @@
-//! Heartbeats: each tells what its sender knows of elections and of the leader.
+//! Heartbeats: each carries its sender's knowledge of elections and of the leader.
 
 use algorithms::{Election, NodeId, Outbox, Topology};
 
@@ -30,7 +30,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// A peer stepped down, or stands again. For the algorithm a member that does not stand is down.
+    /// A peer stepped down, or stands again. The algorithm sees a member that does not stand as down.
     fn peer_stands(&mut self, ctx: &Context<'_>, at: FullPos, stands: bool, out: &mut impl Outbox<Self>) {
         self.tell_algorithm(ctx, at, stands, out);
         if !stands && self.authority.leader().is_some_and(|claim| claim.uid == at.uid(ctx.view)) {
@@ -59,7 +59,8 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// The regular heartbeat: where all are linked the leader asks every member, elsewhere neighbours tell each other.
+    /// The regular heartbeat: where all members are linked the leader asks every member, elsewhere neighbours exchange
+    /// heartbeats.
     pub(super) fn beat_watched(&self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         let ask = self.detector.links_all();
         for at in self.detector.watched().iter() {
@@ -67,7 +68,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// Where not every member hears the leader, news go on from neighbour to neighbour.
+    /// Where not every member hears the leader, news pass from neighbour to neighbour.
     pub(super) fn pass_on(&self, ctx: &Context<'_>, except: NodeId, out: &mut impl Outbox<Self>) {
         if ctx.view.topology() != Topology::Mesh {
             for at in self.detector.watched().iter().filter(|at| at.id(ctx.view) != except) {

@@ -1,4 +1,4 @@
-//! Consulting the authority, carrying out what it says, and giving leadership away.
+//! Consulting the authority, carrying out its events, and giving leadership away.
 
 use algorithms::drive::Effect;
 use algorithms::{Election, Input, NodeId, Outbox, Span};
@@ -25,8 +25,8 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// What the authority says becomes this member's word in the very place it is said. What it wishes of the election
-    /// and of heartbeats comes after.
+    /// Announcements of the authority are made in the order of its effects. Its requests to the election and to
+    /// heartbeats are carried out after them.
     pub(super) fn carry_out_authority(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         let mut wishes = Vec::new();
         while let Some(effect) = self.decrees.pop() {
@@ -48,7 +48,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// False: the event is a wish.
+    /// False: the event is a request.
     fn announce(&mut self, ctx: &Context<'_>, event: AuthorityEvent, out: &mut impl Outbox<Self>) -> bool {
         match event {
             AuthorityEvent::Follows { leader, cause } => self.follows(ctx, leader, cause, out),
@@ -108,7 +108,8 @@ impl<E: Election, A: Authority> Member<E, A> {
         if leads {
             self.round.decide();
         } else if self.candidacy.abstains() && (leader.is_some() || self.announced.role == Role::Leader) {
-            // Another member leads now, or this one has just stopped: its time out of the field begins.
+            // Another member leads now, or this member has just stopped leading: the time in which it does not stand
+            // begins.
             out.set_timer(Timer::Abstain, Span::exactly(ABSTAIN));
         }
         let epoch = leader.map_or_else(|| self.authority.epoch(), |claim| claim.epoch);
@@ -119,7 +120,8 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// Leaves the field to others: the best of them is made ready first; if that takes too long, without it.
+    /// Stops standing for election. The best successor is made ready first; if that takes too long, leadership is given
+    /// up without a successor.
     pub(super) fn step_down(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         if self.leads(ctx) {
             self.candidacy.abstain();
@@ -139,7 +141,8 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// Still leads a while after it was told to step down. While children stop, that is why.
+    /// This member still leads a while after it was told to step down. If its children are stopping, that is the
+    /// reason.
     pub(super) fn insist(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         if self.children.are_stopping() {
             self.insist_later(ctx, out);
@@ -156,7 +159,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         self.consult(ctx, AuthorityCommand::Attached(attached), out);
     }
 
-    /// They did not stop in time. What they still do ends with the lease, by their own guards.
+    /// The children did not stop in time. Their guards stop them when the lease ends.
     pub(super) fn give_children_up(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         if self.children.are_stopping() {
             out.announce(Event::ChildrenGivenUp);

@@ -1,4 +1,4 @@
-//! What every step ends with: the timers are brought in line with the state.
+//! The end of every step: timers are set and cancelled to match the state.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         self.tell_whether_it_stands(ctx, out);
         self.watch(ctx, out);
         if !self.round.is_continuous() && self.round.is_decided() && self.authority.leader().is_some() {
-            // The result may have come by a heartbeat: the machine must not go on waiting, and asking, for it.
+            // The result may have come by a heartbeat: the machine must stop waiting and asking for it.
             self.cancel_algorithm_timers(out);
         }
         let beats = self.authority.sends_heartbeats(ctx);
@@ -69,7 +69,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// Tells the others when this member begins or ceases to stand.
+    /// Tells the other members when this member begins or ceases to stand.
     fn tell_whether_it_stands(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         let stands = self.stands(ctx);
         if !self.candidacy.tell_stands(stands) {

@@ -1,4 +1,4 @@
-//! The candidate: no bid without a majority that would grant it, and a new number for every request.
+//! The candidate: bids only when a majority would grant it, and numbers every request anew.
 
 use algorithms::{Epoch, Outbox, Span};
 
@@ -13,9 +13,9 @@ pub(super) struct Candidate {
     seen: Epoch,
     /// The election chose this member.
     wants: bool,
-    /// Has just given up a bid: two candidates that asked again at once would stay in step for ever.
+    /// Has just given up a bid. Without a pause two candidates would retry at the same moments for ever.
     resting: bool,
-    /// Has handed over to a successor that is to be given time. Stands again if it does not come to lead.
+    /// Has handed over to a successor and gives it time. Stands again if the successor does not come to lead.
     handed_over: bool,
     probe: Option<Probe>,
     bid: Option<Bid>,
@@ -26,7 +26,7 @@ pub(super) struct Candidate {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Probe {
     oks: NodeSet,
-    /// The sitting leader, when this is to become its successor.
+    /// The sitting leader, if this bid is to make its successor.
     after: Option<Released>,
 }
 
@@ -36,18 +36,18 @@ pub(super) struct Bid {
     pub(super) request: u64,
     pub(super) acks: NodeSet,
     refusals: NodeSet,
-    /// Voters whose connection closed since this was asked. One that was free again by then may have its answer still on
-    /// the way, behind a slow write: it does not count.
+    /// Voters whose connection closed since this request. A voter may have become free by then while its answer was
+    /// still on its way behind a slow write, so its answer does not count.
     pub(super) lost: NodeSet,
     pub(super) after: Option<Released>,
     pub(super) lease: LeaseTimer,
     pub(super) no_child: bool,
 }
 
-/// What a majority of answers to a probe allows.
+/// What a majority of answers to a probe permits.
 pub(super) enum Assent {
     Bid,
-    /// To take over from this leader, once it has let go.
+    /// To take over from this leader, once it has released the voters.
     Succeed(Released),
 }
 
@@ -134,7 +134,7 @@ impl Candidate {
         self.probe = None;
     }
 
-    /// A new request: what was answered to an older one does not count. The lease timer runs before anything is sent: the
+    /// A new request: answers to an older request do not count. The lease timer is set before any message is sent: the
     /// lease counts from then.
     pub(super) fn bid_for(
         &mut self,
@@ -166,7 +166,7 @@ impl Candidate {
         Msg::Bid { epoch, request, holder: self.me, after, no_child }
     }
 
-    /// False: it is no answer to the bid in hand.
+    /// False if this is no answer to the present bid.
     pub(super) fn ack(&mut self, from: FullPos, epoch: Epoch, request: u64) -> bool {
         let bid = self.bid.as_mut().filter(|bid| (bid.epoch, bid.request) == (epoch, request));
         if let Some(bid) = bid.filter(|bid| !bid.lost.contains(from)) {
@@ -181,7 +181,7 @@ impl Candidate {
         self.bid.filter(|bid| is_majority(ctx, &bid.acks))
     }
 
-    /// True: too many have refused for a majority to be left.
+    /// True if so many voters have refused that no majority remains.
     pub(super) fn refused(&mut self, ctx: &Context<'_>, from: FullPos, request: u64) -> bool {
         let Some(bid) = self.bid.as_mut().filter(|bid| bid.request == request) else { return false };
         bid.refusals.insert(from);
@@ -202,7 +202,7 @@ impl Candidate {
         }
     }
 
-    /// The lease that this bid applied for is over before it was granted.
+    /// The lease that this bid applied for ended before it was granted.
     pub(super) fn lease_ends(&mut self, lease: LeaseTimer) {
         self.bid = self.bid.filter(|bid| bid.lease != lease);
     }
@@ -211,7 +211,8 @@ impl Candidate {
         self.resting = true;
     }
 
-    /// A request has taken too long. A successor that did not come to lead: stand again, above what was let go.
+    /// A request has taken too long. If a successor did not come to lead, this member stands again, above the released
+    /// epoch.
     pub(super) fn retry(&mut self, leads: bool) {
         self.probe = None;
         self.resting = false;
@@ -220,7 +221,7 @@ impl Candidate {
         }
     }
 
-    /// It leads.
+    /// This member leads.
     pub(super) fn succeed(&mut self) {
         self.resting = false;
         self.handed_over = false;
@@ -229,12 +230,13 @@ impl Candidate {
         self.wants = false;
     }
 
-    /// Repeats to this voter, which may answer otherwise now, what is asked of all. False if nothing is.
+    /// Repeats the open request to this voter, which may answer differently now. False if there is no open request.
     pub(super) fn ask_again(&self, to: algorithms::NodeId, leads: bool, out: &mut impl Outbox<Reign>) -> bool {
         let own = to == self.me.id;
         match (self.probe, self.bid) {
             (Some(probe), _) if !own => out.send(to, self.probe_message(probe.after)),
-            // The lease counts from the first sending, so saying it again is safe; a freed voter may grant it now.
+            // The lease counts from the first sending, so sending the bid again is safe; a freed voter may grant it
+            // now.
             (None, Some(bid)) if !own && !leads => out.send(to, self.bid_message(bid)),
             (None, None) => return false,
             _ => {}

@@ -1,5 +1,5 @@
-//! Asking, bidding and winning; promises that end: what passes between the voter and the candidate of one reign, and
-//! between reigns.
+//! Asking, bidding and winning; promises that end: what the voter and the candidate of one reign exchange, and what
+//! reigns exchange.
 
 use algorithms::{Epoch, NodeId, Outbox, Span};
 
@@ -17,7 +17,7 @@ impl Reign {
         if self.voter.would_grant(self.me, None) {
             self.probe(ctx, None, out);
         } else {
-            // Its own promise has to end first.
+            // This voter's own promise has to end first.
             Candidate::retry_later(ctx, out);
         }
     }
@@ -54,7 +54,7 @@ impl Reign {
             None => {}
             Some(Assent::Succeed(leader)) => out.send(leader.holder.id, Msg::Ready { epoch: leader.epoch }),
             Some(Assent::Bid) => {
-                // It may have promised itself to another holder since it asked.
+                // This member may have promised itself to another holder since it asked.
                 let free = self.leader.is_none() && self.candidate.bid().is_none();
                 if free && self.voter.would_grant(self.me, None) {
                     self.open(ctx, self.next_epoch(), None, out);
@@ -80,13 +80,13 @@ impl Reign {
         self.bid_for(ctx, epoch, after, out);
         self.grant(ctx, epoch, self.me, out);
         self.candidate.send_bid(ctx, out);
-        // Voters write before they answer, so a bid has longer than a question. Half of its lease must be left.
+        // Voters write before they answer, so a bid waits longer than a probe. Half of its lease must remain.
         let answer_timeout = ctx.settings.election.answer_timeout;
         out.set_timer(ReignTimer::Retry, Span::jittered(answer_timeout.max(ctx.settings.timing.lease / 3)));
         self.count(ctx, out);
     }
 
-    /// Another request for an epoch that is on its own disk already.
+    /// Another request for an epoch that this member has on its disk already.
     pub(super) fn bid_anew(
         &mut self,
         ctx: &Context<'_>,
@@ -100,7 +100,7 @@ impl Reign {
         self.count(ctx, out);
     }
 
-    /// The lease applied for is measured by the timer that the lease in hand does not use.
+    /// The timer that the present lease does not use measures the lease applied for.
     fn bid_for(&mut self, ctx: &Context<'_>, epoch: Epoch, after: Option<Released>, out: &mut impl Outbox<Self>) {
         let lease = self.leader.as_ref().map_or(LeaseTimer::A, |leader| leader.lease().other());
         self.candidate.bid_for(ctx, (epoch, after), lease, !self.has_child, out);
@@ -139,7 +139,7 @@ impl Reign {
         }
     }
 
-    /// A majority has promised.
+    /// A majority has granted the bid.
     fn accede(&mut self, ctx: &Context<'_>, bid: Bid, out: &mut impl Outbox<Self>) {
         assert!(is_majority(ctx, &bid.acks), "E5: a leader has the grants of a majority");
         let before = self.leader.take();
@@ -178,8 +178,8 @@ impl Reign {
         }
     }
 
-    /// Frees the voters that granted the bid, so that two candidates do not lock each other out for a lease; and asks
-    /// again a little later, so that the two do not stay in step.
+    /// Frees the voters that granted the bid, so that two candidates do not block each other for a lease. It asks again
+    /// a little later, so that the two do not retry at the same moments.
     fn abandon(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         self.candidate.forget_bid(out);
         self.candidate.rest();
@@ -201,7 +201,7 @@ impl Reign {
         self.ask(ctx, out);
     }
 
-    /// A voter may answer otherwise now, or has just been connected.
+    /// A voter may answer differently now, or has just been connected.
     pub(super) fn ask_again(&mut self, ctx: &Context<'_>, peer: NodeId, out: &mut impl Outbox<Self>) {
         if self.voter.is_blank() && !self.voter.is_settling() {
             return out.send(peer, Msg::Survey { incarnation: self.me.incarnation });

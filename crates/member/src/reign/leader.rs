@@ -1,5 +1,5 @@
-//! The leader: what it leads in, which lease timer measures its claim, which voters stand behind it, and to which member
-//! it is to hand over.
+//! The leader: its epoch, the lease timer that measures its claim, the voters that support it, and the member that it
+//! is to hand over to.
 
 use algorithms::{Epoch, NodeId};
 
@@ -7,14 +7,14 @@ use super::candidate::Bid;
 use crate::messages::LeaseTimer;
 use crate::positions::{FullPos, NodeSet};
 
-/// Renewals for which a leader waits for a successor and its own children, four leases: the operator who asked for it
-/// may have given up by then.
+/// A leader waits this many renewals for a successor and for its own children, four leases: the operator who asked for
+/// it may have given up by then.
 const PATIENCE: u8 = 12;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Leader {
     epoch: Epoch,
-    /// The timer of the lease in hand, and the request that won it.
+    /// The timer of the present lease, and the request that won it.
     lease: LeaseTimer,
     lease_request: u64,
     supporters: NodeSet,
@@ -32,14 +32,14 @@ pub(super) struct Leader {
 /// Leadership is to be given away.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Leaving {
-    /// To this member, once it is ready, if that happens within so many renewals.
+    /// To this member, once it is ready, within this many renewals.
     To { successor: NodeId, returns: bool, patience: u8 },
     /// As soon as no child depends on it.
     Now,
 }
 
 impl Leader {
-    /// `before`: this member led already, and goes on leading or moves to a later epoch.
+    /// `before`: this member led already, and continues to lead or moves to a later epoch.
     pub(super) fn new(bid: Bid, before: Option<&Leader>) -> Self {
         Leader {
             epoch: bid.epoch,
@@ -73,14 +73,14 @@ impl Leader {
         self.outvoted = true;
     }
 
-    /// A later answer to the request that won the lease in hand.
+    /// A further answer to the request that won the present lease.
     pub(super) fn ack(&mut self, from: FullPos, epoch: Epoch, request: u64) {
         if (self.epoch, self.lease_request) == (epoch, request) && !self.lost.contains(from) {
             self.supporters.insert(from);
         }
     }
 
-    /// A bid goes out that says whether a child depends on this leadership.
+    /// A bid is sent that says whether a child depends on this leadership.
     pub(super) fn tells(&mut self, no_child: bool) {
         self.told_childless |= no_child;
     }
@@ -105,7 +105,7 @@ impl Leader {
         self.leaving = Some(Leaving::Now);
     }
 
-    /// Another renewal has passed; returns the successor that is still waited for.
+    /// Another renewal has passed; returns the successor if the leader still waits for it.
     pub(super) fn wait_for_successor(&mut self) -> Option<NodeId> {
         let Some(Leaving::To { successor, returns, patience }) = self.leaving else { return None };
         let patience = patience.saturating_sub(1);

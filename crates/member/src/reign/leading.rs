@@ -1,5 +1,5 @@
-//! Leading: renewing the lease, and giving leadership away. There is one path for that, whatever asked for it: the
-//! children stop, the end of the leadership is announced, and only then is any voter released.
+//! Leading: renewing the lease, and giving leadership away. There is one path for giving it away, whatever asked for
+//! it: the children stop, the end of the leadership is announced, and only then is any voter released.
 
 use algorithms::{Epoch, NodeId, Outbox, Span};
 
@@ -15,7 +15,7 @@ impl Reign {
         out.set_timer(ReignTimer::Renew, Span::exactly(ctx.settings.timing.reign() / 3));
         self.bid_again(ctx, epoch, out);
         if let Some(successor) = self.leader.as_mut().and_then(Leader::wait_for_successor) {
-            // The last offer may be lost, or came before the successor had granted this epoch.
+            // The last offer may be lost, or may have arrived before the successor had granted this epoch.
             out.send(successor, Msg::Offer { epoch });
         }
     }
@@ -25,16 +25,17 @@ impl Reign {
         let behind = outvoted || self.next_epoch() > lead.next();
         if let Some(bid) = self.candidate.bid().filter(|bid| bid.epoch > lead || !behind) {
             if bid.lost.is_empty() {
-                // The lease counts from the first sending, so saying it again is safe.
+                // The lease counts from the first sending, so sending the bid again is safe.
                 return self.candidate.send_bid(ctx, out);
             }
-            // Answers of the voters that were lost count only to a new request.
+            // Answers of voters whose connection closed count only for a new request.
             self.candidate.forget_bid(out);
             return self.bid_anew(ctx, bid.epoch, bid.after, out);
         }
         if behind {
-            // A voter is ahead and would refuse for ever: move past it, still leading until that is granted. A bid that
-            // was refused gives way, or the lease would end before the voters that granted it are asked anew.
+            // A voter has granted a later epoch and would refuse for ever: bid above it, and lead on until that bid is
+            // granted. A refused bid is dropped first, or the lease would end before the voters that granted it are
+            // asked again.
             self.candidate.forget_bid(out);
             self.open(ctx, self.next_epoch(), None, out);
             return out.cancel_timer(ReignTimer::Retry);
@@ -59,7 +60,7 @@ impl Reign {
         }
     }
 
-    /// True if the children must stop first: they are told to, and leadership is given away when they have.
+    /// True if the children must stop first. They are told to stop; leadership is given away after that.
     fn waits_for_children(&mut self, out: &mut impl Outbox<Self>) -> bool {
         if self.has_child {
             out.announce(ReignEvent::StopChildren);
@@ -67,7 +68,7 @@ impl Reign {
         self.has_child
     }
 
-    /// First the announcement that it leads no more, then the release; and before both, the end of its children.
+    /// The order: the children stop, the announcement that this member leads no more, the release.
     pub(super) fn step_down(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         if let Some(leader) = &mut self.leader {
             leader.leave_now();
@@ -91,12 +92,12 @@ impl Reign {
         }
     }
 
-    /// Voters must know whether this process's end is the end of everything that acts on its leadership; and where
-    /// giving leadership away waited for the children, it goes on.
+    /// Voters must know whether anything still acts on this leadership when this process ends. If giving leadership
+    /// away waited for the children, it continues here.
     pub(super) fn attach(&mut self, ctx: &Context<'_>, attached: bool, out: &mut impl Outbox<Self>) {
         self.has_child = attached;
         let Some(leader) = &self.leader else {
-            // The voters that grant this bid must know of it too.
+            // The voters that grant this bid must know of the child too.
             if let Some(bid) = self.candidate.bid().filter(|bid| attached && bid.no_child) {
                 self.candidate.forget_bid(out);
                 self.bid_anew(ctx, bid.epoch, bid.after, out);
@@ -114,7 +115,7 @@ impl Reign {
         }
     }
 
-    /// The leader asks this member to be ready to follow it.
+    /// The leader asks this member to get ready to succeed it.
     pub(super) fn offer(&mut self, ctx: &Context<'_>, from: NodeId, epoch: Epoch, out: &mut impl Outbox<Self>) {
         if self.voter.sitting().is_some_and(|leader| leader.holder.id == from && leader.epoch == epoch) {
             self.claim(ctx, out);
@@ -129,7 +130,7 @@ impl Reign {
         }
     }
 
-    /// The successor has a majority in sight: let go, for it alone.
+    /// The successor has the assent of a majority: release, for this successor alone.
     pub(super) fn ready(&mut self, ctx: &Context<'_>, from: NodeId, epoch: Epoch, out: &mut impl Outbox<Self>) {
         let Some(uid) = ctx.view.uid(from).filter(|_| self.leads() == Some(epoch)) else { return };
         let Some(leader) = &mut self.leader else { return };
@@ -156,11 +157,12 @@ impl Reign {
         assert!(!self.has_child, "E13: children stop before leadership is given away");
         self.candidate.hand_over(returns);
         out.send(from, Msg::Handover(Released { holder: self.me, epoch: self.voter.epoch() }));
-        // Time for its write and those of the voters: a bid of this member would only get in the way of the successor's.
+        // Time for the writes of the successor and the voters: a bid of this member would only compete with the
+        // successor's.
         out.set_timer(ReignTimer::Retry, Span::jittered(ctx.settings.timing.lease));
     }
 
-    /// The leader has let go in favour of this member.
+    /// The leader has released its leadership in favour of this member.
     pub(super) fn handover(&mut self, ctx: &Context<'_>, released: Released, out: &mut impl Outbox<Self>) {
         let idle = self.leader.is_none() && self.candidate.bid().is_none();
         let free = idle && self.voter.would_grant(self.me, Some(released));
@@ -170,8 +172,8 @@ impl Reign {
         }
     }
 
-    /// Under `on_close = "immediate"` a voter whose connection closed may be free: a leader that may have less than a
-    /// majority behind it stops first.
+    /// Under `on_close = "immediate"` a voter whose connection closed may be free: a leader with perhaps less than a
+    /// majority of supporters stops first.
     pub(super) fn lose_supporter(&mut self, ctx: &Context<'_>, peer: NodeId, out: &mut impl Outbox<Self>) {
         let frees = ctx.settings.on_close == OnClose::Immediate;
         let Some(at) = FullPos::of(ctx.view, peer).filter(|_| frees) else { return };

@@ -1,18 +1,19 @@
-//! The reign: who may *claim* to lead. Whatever election chose the candidate, it leads only while a majority of the
-//! voters has promised it a lease, each promise on disk before it is given. So two leaders never overlap, whatever the
-//! network, the disks and the pauses do, as long as clocks run within `max_drift` of each other.
+//! The reign: which member may *claim* to lead. Whatever election chose the candidate, it leads only while a majority
+//! of the voters has promised it a lease, each promise on disk before it is given. So two leaders never overlap,
+//! whatever faults of the network, of the disks and pauses occur, as long as clocks run within `max_drift` of each
+//! other.
 //!
-//! A candidate first asks whether a majority *would* grant it (`Probe`, binds nobody), then bids for a new epoch. A voter
-//! grants an epoch once, and never while its promise to another holder runs. The leader applies for the next lease when a
-//! third of the present one is gone. There is no time in the state: the lease timer is set before the bid is sent, the
-//! promise timer after it was received, and the lease is the shorter of the two.
+//! A candidate first asks whether a majority *would* grant it an epoch (`Probe`, which binds no voter), then bids for a
+//! new epoch. A voter grants an epoch once, and never while its promise to another holder runs. The leader applies for
+//! the next lease when a third of the present lease has passed. There is no time in the state: the lease timer is set
+//! before the bid is sent, the promise timer after the bid is received, and the lease is the shorter of the two.
 //!
-//! After a restart a voter waits until every promise it may have made is over; one that lost its disk asks a majority of
-//! the others first what was granted. Asserted in simulator and model: while a lease runs, a majority is bound to its
-//! holder ([`Reign::binds`]).
+//! After a restart a voter waits until every promise it may have made is over; a voter that lost its disk first asks a
+//! majority of the other voters what was granted. Asserted in simulator and model: while a lease runs, a majority is
+//! bound to its holder ([`Reign::binds`]).
 //!
-//! It is a [`Protocol`] of its own, so that the checker explores it without any election around it. Voter, candidate and
-//! leader own their state; this file, `exchange.rs` and `leading.rs` bring messages, timers and commands to them.
+//! It is a [`Protocol`] of its own, so that the checker explores it without any election around it. Voter, candidate
+//! and leader own their state; this file, `exchange.rs` and `leading.rs` pass messages, timers and commands to them.
 
 mod candidate;
 mod exchange;
@@ -97,17 +98,17 @@ impl Reign {
         self.me.incarnation
     }
 
-    /// May it be a candidate now?
+    /// May this member be a candidate now?
     pub fn electable(&self, ctx: &Context<'_>) -> bool {
         ctx.settings.may_lead(ctx.me.id) && self.is_settled()
     }
 
-    /// Does it know what was granted, and is every promise of an earlier incarnation over?
+    /// Does this voter know what was granted, and is every promise of an earlier incarnation over?
     pub fn is_settled(&self) -> bool {
         !self.voter.is_settling() && !self.voter.is_blank()
     }
 
-    /// Has it lost its disk, or never had one, and not been told yet what was granted?
+    /// Has this voter no record on its disk, and not learnt yet what was granted?
     pub fn is_blank(&self) -> bool {
         self.voter.is_blank()
     }
@@ -128,7 +129,7 @@ impl Reign {
         self.voter.binds(to)
     }
 
-    /// What the disk must say.
+    /// The record that must be on the disk.
     pub fn record(&self) -> VoterRecord {
         self.voter.record()
     }
@@ -180,7 +181,7 @@ impl Reign {
                 self.voter.survey_reply(ctx, at, epoch);
                 self.learn(ctx, out);
             }
-            // The holder that is named is not the sender, or it is an answer to an earlier incarnation.
+            // The named holder is not the sender, or the answer is for an earlier incarnation.
             Msg::Probe { .. }
             | Msg::Bid { .. }
             | Msg::Ack { .. }
@@ -216,7 +217,7 @@ impl Reign {
         }
     }
 
-    /// To every other voter.
+    /// Sends to every other voter.
     fn tell(ctx: &Context<'_>, message: Msg, out: &mut impl Outbox<Self>) {
         for peer in voters(ctx).filter(|&peer| peer != ctx.me.id) {
             out.send(peer, message);
@@ -233,7 +234,7 @@ fn is_majority(ctx: &Context<'_>, of: &NodeSet) -> bool {
     2 * votes(ctx, of) > voters(ctx).count()
 }
 
-/// Have so many refused that the others are no majority?
+/// Have so many voters refused that no majority remains?
 fn is_hopeless(ctx: &Context<'_>, refusals: &NodeSet) -> bool {
     2 * votes(ctx, refusals) >= voters(ctx).count()
 }

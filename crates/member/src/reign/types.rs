@@ -1,4 +1,4 @@
-//! The vocabulary of a reign: what travels between candidates and voters, what a voter writes down.
+//! The vocabulary of a reign: the messages between candidates and voters, and the record of a voter.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub struct Released {
     pub epoch: Epoch,
 }
 
-/// What a voter must not forget.
+/// What a voter must keep on disk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Vote {
     /// The last epoch granted, or learnt from the other voters when the disk was lost.
@@ -32,17 +32,17 @@ pub struct Vote {
     pub longest_lease: Duration,
 }
 
-/// What a voter writes down: which incarnation this is, and its vote unless it does not know one.
+/// The record of a voter: its incarnation, and its vote unless the vote is not known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct VoterRecord {
     pub incarnation: Incarnation,
     pub vote: Option<Vote>,
 }
 
-/// Requests carry a number, and answers bring it back: an answer to an older request never counts for a newer one.
+/// Requests carry a number, and answers repeat it: an answer to an older request never counts for a newer one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Msg {
-    /// "Would you grant me an epoch?" Binds nobody. `after`: once that holder has let go.
+    /// "Would you grant me an epoch?" Binds no voter. `after`: once that holder has released its leadership.
     Probe {
         request: u64,
         holder: Holder,
@@ -63,7 +63,8 @@ pub enum Msg {
         after: Option<Released>,
         no_child: bool,
     },
-    /// Names the bidder's incarnation: one that lost its disk may bid for the same epoch again, under the same number.
+    /// Names the bidder's incarnation: a bidder that lost its disk may bid for the same epoch again, with the same
+    /// number.
     Ack {
         epoch: Epoch,
         request: u64,
@@ -73,7 +74,7 @@ pub enum Msg {
         epoch: Epoch,
         request: u64,
     },
-    /// The holder has let go: promises to it are void.
+    /// The holder has released its leadership: promises to it are void.
     Release(Released),
     /// The leader would hand over to the receiver.
     Offer {
@@ -83,15 +84,15 @@ pub enum Msg {
     Ready {
         epoch: Epoch,
     },
-    /// To the successor only: the sender has let go.
+    /// To the successor only: the sender has released its leadership.
     Handover(Released),
-    /// The sender's promise to another holder is over: ask again.
+    /// The sender's promise to another holder is over: the receiver may ask again.
     Free,
     /// A voter that lost its disk asks what was granted.
     Survey {
         incarnation: Incarnation,
     },
-    /// `None` from a voter that does not know either.
+    /// `None` from a voter that does not know the last grant either.
     SurveyReply {
         incarnation: Incarnation,
         epoch: Option<Epoch>,
@@ -108,8 +109,8 @@ impl Message for Msg {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ReignTimer {
-    /// A leader's lease ends. It comes before [`ReignTimer::Promise`]: of two timers that are due at one moment the
-    /// leader's own claim ends first.
+    /// A leader's lease ends. It comes before [`ReignTimer::Promise`]: of two timers that are due at one moment the one
+    /// that ends the leader's own claim fires first.
     Lease(LeaseTimer),
     /// The promise to the holder ends.
     Promise,
@@ -129,31 +130,32 @@ pub enum ReignCommand {
     Yield,
     /// Give leadership up, with or without a successor.
     StepDown,
-    /// Go on leading, in a new epoch.
+    /// Continue to lead, in a new epoch.
     Affirm,
-    /// Hand over to this member. `returns`: stand again if the successor does not come to lead.
+    /// Hand over to this member. `returns`: this member stands again if the successor does not come to lead.
     Transfer { to: NodeId, returns: bool },
     /// Ask the sitting leader, which is worse, to hand over.
     Claim,
     /// The far side closed the connection of this incarnation of this member.
     Closed(Holder),
-    /// Does a child process depend on this member's leadership? It may outlive this process.
+    /// Does a child process depend on this member's leadership? A child may outlive this process.
     Attached(bool),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ReignEvent {
-    /// Leads from now until this lease ends. `no_child`: the majority was told that no child process depends on it.
+    /// This member leads from now until this lease ends. `no_child`: the majority was told that no child process
+    /// depends on it.
     Leading { epoch: Epoch, until: LeaseTimer, no_child: bool },
-    /// Goes on leading, until this lease ends.
+    /// This member continues to lead, until this lease ends.
     Extended { until: LeaseTimer, no_child: bool },
-    /// Leads no more.
+    /// This member leads no more.
     Lost { cause: LossCause },
-    /// Is to give leadership away, as soon as no child depends on it any more.
+    /// Leadership is to be given away as soon as no child depends on it.
     StopChildren,
-    /// Promised this epoch to this holder.
+    /// This voter promised this epoch to this holder.
     Granted { epoch: Epoch, holder: Holder },
-    /// That promise is over.
+    /// The promise is over.
     PromiseEnded { epoch: Epoch, holder: Holder },
 }
 
@@ -166,6 +168,6 @@ pub enum LossCause {
     SupportersLost,
     SteppedDown,
     HandedOver,
-    /// Its own vote went to another holder, which named a release that this leader never gave.
+    /// Its own vote went to another holder, which presented a release that this leader never gave.
     Superseded,
 }

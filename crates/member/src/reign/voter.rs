@@ -14,7 +14,7 @@ use types::Incarnation;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Voter {
-    /// Of this process: a part of the record.
+    /// The incarnation of this process: a part of the record.
     incarnation: Incarnation,
     epoch: Epoch,
     holder: Option<Holder>,
@@ -26,18 +26,18 @@ pub(super) struct Voter {
     latest_request: u64,
     /// A promise of an earlier incarnation may still run.
     settling: bool,
-    /// The disk was lost: nothing is granted before the other voters have told what was.
+    /// The disk was lost: nothing is granted before the other voters have reported what was granted.
     blank: Option<Survey>,
-    /// Members that were denied, and are told when that changes.
+    /// Members that were refused. They are told when they may ask again.
     refused: NodeSet,
 }
 
-/// What the other voters told a blank one.
+/// What the other voters reported to a blank voter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 struct Survey {
-    /// Know what was granted.
+    /// Voters that know what was granted.
     told: NodeSet,
-    /// Do not know, or never granted anything.
+    /// Voters that do not know, or never granted anything.
     fresh: NodeSet,
     epoch: Epoch,
 }
@@ -58,7 +58,7 @@ impl Voter {
         }
     }
 
-    /// Without a vote while it is not known what was granted.
+    /// Contains no vote while it is not known what was granted.
     pub(super) fn record(&self) -> VoterRecord {
         let Voter { incarnation, epoch, holder, longest_lease, .. } = *self;
         VoterRecord { incarnation, vote: self.blank.is_none().then_some(Vote { epoch, holder, longest_lease }) }
@@ -84,19 +84,19 @@ impl Voter {
         self.settling
     }
 
-    /// Cannot grant an epoch to any holder but `to`.
+    /// True if this voter cannot grant an epoch to any holder but `to`.
     pub(super) fn binds(&self, to: Holder) -> bool {
         let recorded = self.holder == Some(to);
         (recorded && (self.promised || self.settling)) || (self.blank.is_some() && self.settling)
     }
 
-    /// The leader of the last grant, while the promise to it runs: the member that a successor takes over from.
+    /// The leader of the last grant, while the promise to it runs: a successor takes over from this leader.
     pub(super) fn sitting(&self) -> Option<Released> {
         let holder = self.holder.filter(|_| self.promised)?;
         Some(Released { holder, epoch: self.epoch })
     }
 
-    /// Can the epoch after this one still be bid for, and granted by voters that know no more than this one?
+    /// Can the epoch after this one still be bid for, and be granted by voters that know no later epoch?
     pub(super) fn is_near(&self, epoch: Epoch) -> bool {
         epoch.0 < self.epoch.0.saturating_add(MAX_LEAP).min(Epoch::MAX.0)
     }
@@ -106,14 +106,14 @@ impl Voter {
         free && !self.settling && self.blank.is_none()
     }
 
-    /// A running promise is never overridden, except by the word of the holder itself.
+    /// A running promise is never overridden, except by a release of the holder itself.
     pub(super) fn grants(&self, epoch: Epoch, holder: Holder, after: Option<Released>) -> bool {
         let same = self.holder == Some(holder);
         let possible = self.blank.is_none() && self.is_near(Epoch(epoch.0.saturating_sub(1)));
         possible
             && match epoch.cmp(&self.epoch) {
                 Ordering::Less => false,
-                // Also while settling: a restarted voter goes on with the holder it has on record.
+                // Also while settling: a restarted voter continues with the holder in its record.
                 Ordering::Equal => same,
                 Ordering::Greater => self.let_go(after) || (!self.settling && (!self.promised || same)),
             }
@@ -123,7 +123,7 @@ impl Voter {
         after.is_some_and(|released| self.holder == Some(released.holder) && self.epoch <= released.epoch)
     }
 
-    /// On disk before it is answered: the later effects of the step wait for that.
+    /// The grant is on disk before it is answered: the later effects of the step wait for that.
     pub(super) fn grant(&mut self, ctx: &Context<'_>, epoch: Epoch, holder: Holder, out: &mut impl Outbox<Reign>) {
         assert!(self.blank.is_none(), "E4: a blank voter grants nothing");
         assert!(epoch > self.epoch || self.holder == Some(holder), "E4: epoch {epoch} is granted to one holder only");
@@ -140,14 +140,15 @@ impl Voter {
             out.persist(self.record());
         }
         if changed || !self.promised {
-            // Also when a restarted voter goes on with the holder on its disk: its earlier process may not have told.
+            // Also when a restarted voter continues with the holder in its record: its earlier process may not have
+            // announced it.
             out.announce(ReignEvent::Granted { epoch, holder });
         }
         self.promised = true;
         out.set_timer(ReignTimer::Promise, Span::exactly(ctx.settings.timing.lease));
     }
 
-    /// Bids may overtake each other: the latest one says whether the holder has children.
+    /// Bids may overtake each other: the latest one decides whether the holder has children.
     pub(super) fn heard(&mut self, request: u64, no_child: bool) {
         if request >= self.latest_request {
             (self.latest_request, self.no_child) = (request, no_child);
@@ -173,7 +174,8 @@ impl Voter {
         }
     }
 
-    /// The holder has let go. The epoch stays: it is never granted twice. False if that was not the holder.
+    /// The holder has released its leadership. The epoch stays: it is never granted twice. False if the sender was not
+    /// the holder.
     pub(super) fn release(&mut self, released: Released, out: &mut impl Outbox<Reign>) -> bool {
         let released = self.let_go(Some(released));
         if released {
@@ -185,8 +187,8 @@ impl Voter {
         released
     }
 
-    /// The holder's process is gone, so nothing acts on the promise, unless it left a child behind. False if the promise
-    /// goes on.
+    /// The holder's process has ended, so nothing acts on the promise, unless a child of it still runs. False if the
+    /// promise stays in force.
     pub(super) fn closed_there(&mut self, ctx: &Context<'_>, holder: Holder, out: &mut impl Outbox<Reign>) -> bool {
         let void = self.promised && self.holder == Some(holder) && self.no_child;
         let void = void && ctx.settings.on_close == OnClose::Immediate;
@@ -205,7 +207,7 @@ impl Voter {
         }
     }
 
-    /// What another voter told this blank one.
+    /// Another voter answered the survey of this blank voter.
     pub(super) fn survey_reply(&mut self, ctx: &Context<'_>, from: FullPos, epoch: Option<Epoch>) {
         let votes = ctx.settings.votes(from.id(ctx.view));
         let possible = epoch.is_none_or(|epoch| epoch < Epoch::MAX);
@@ -221,8 +223,8 @@ impl Voter {
         }
     }
 
-    /// Enough other voters to meet every majority that this voter may have been part of; or all others, and none of them
-    /// has ever granted anything: the cluster is new. True if it is blank no more.
+    /// Enough answers intersect every majority that this voter may have been part of; or all other voters answered, and
+    /// none of them has ever granted anything: the cluster is new. True if this voter is blank no more.
     pub(super) fn learn(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Reign>) -> bool {
         let Some(survey) = self.blank else { return false };
         let all = voters(ctx).count();

@@ -1,4 +1,4 @@
-//! What must hold of a bare election, and what must be possible lest the model be vacuous.
+//! What must hold of a bare election, and what must be possible so that the model is not vacuous.
 
 use super::{Bare, Election, Elects, Life, Outcome, Property, State, Status, Timers, Uid};
 
@@ -82,18 +82,18 @@ fn of_terms<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
     all
 }
 
-/// A node has started, and nothing more happens unless another one does.
+/// A node has started, and nothing more happens unless another node starts.
 fn over<E: Election>(_: &Bare<E>, state: &State<E>) -> bool {
     state.starts() > 0 && state.progress().is_empty()
 }
 
-/// A crash may leave a node asleep that was told of nothing.
+/// A crash may leave a node asleep that received no message.
 fn decided<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
     state.content() || (model.crashes > 0 && state.living().all(|(_, node)| node.asleep || node.outcome.is_some()))
 }
 
-/// Nodes that wait for ever are as good as dead, so a crash changes nothing where no timer is believed. Where one is, a
-/// dead winner is replaced.
+/// A node that waits for ever is like a dead one, so a crash changes nothing where no timer detects it. Where a timer
+/// does, a dead winner is replaced.
 fn one_winner<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
     if model.crashes > 0 && model.detects_crashes() {
         return state.living().filter(|(_, node)| node.outcome == Some(Outcome::Won)).count() <= 1;
@@ -122,7 +122,7 @@ fn leader<E: Election>(model: &Bare<E>, state: &State<E>, at: usize, outcome: Op
     }
 }
 
-/// Two in Reorganization or Normal have the same coordinator; two in Normal the same task.
+/// Two nodes in Reorganization or Normal have the same coordinator; two in Normal the same task.
 fn assertion_1<E: Election>(_: &Bare<E>, state: &State<E>) -> bool {
     let settled = || vectors(state, Status::Reorganization).chain(vectors(state, Status::Normal));
     let mut coordinators = settled().map(|vector| vector.c);

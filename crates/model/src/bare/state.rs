@@ -1,4 +1,4 @@
-//! What is under way, and what can happen next without a fault.
+//! The messages under way, and the possible next events without a fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{Cause, Node, State, Step};
 use crate::time::{after, earliest};
 
 impl<E: Election> State<E> {
-    /// What happens by itself.
+    /// The events that happen without a fault.
     pub(super) fn progress(&self) -> Vec<Step<E>> {
         let mut steps: Vec<_> = self.links.keys().map(|&(node, link)| (node, Cause::Receives(link))).collect();
         let stored = self.living().filter(|(_, node)| !node.writes.is_empty());
@@ -51,7 +51,7 @@ impl<E: Election> State<E> {
         self.nodes.iter().map(Arc::as_ref).enumerate().filter(|(_, node)| node.driver.is_some())
     }
 
-    /// Every node that lives has a leader.
+    /// Every living node has a leader.
     pub(super) fn content(&self) -> bool {
         self.living().all(|(_, node)| matches!(node.outcome, Some(Outcome::Won | Outcome::Follow(_))))
     }

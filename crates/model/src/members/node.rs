@@ -1,4 +1,4 @@
-//! One member of the model: its process, its disk, what it announced and which child acts on that.
+//! One member of the model: its process, its disk, its announcements and the child that acts on them.
 
 use algorithms::Protocol;
 use member::Cause;
@@ -30,7 +30,7 @@ impl<P: Subject> Node<P> {
         }
     }
 
-    /// Its process ends. What it said of its lease may be acted on until then.
+    /// Its process ends. Its announced lease may be acted on until the lease ends.
     pub(super) fn ends(&mut self) {
         let running = self.lease.filter(|_| self.claims()).map(|lease| lease.left);
         let past = self.past.max(self.standing.map(|standing| standing.epoch));
@@ -43,7 +43,7 @@ impl<P: Subject> Node<P> {
         };
     }
 
-    /// Is the driver done with all that the machine wanted?
+    /// Has the driver carried out all effects of the machine?
     pub(super) fn is_done(&self) -> bool {
         self.driver.as_ref().is_none_or(|driver| !driver.owes_effects() && !driver.is_blocked())
     }
@@ -58,13 +58,14 @@ impl<P: Subject> Node<P> {
         self.leads() && self.lease.is_some_and(|lease| !lease.left.min.is_zero())
     }
 
-    /// Claims to lead, its past process included.
+    /// Running claims to lead, those of its past process included.
     pub(super) fn running_leases(&self) -> usize {
         let past = self.past_lease.is_some_and(|left| !left.min.is_zero());
         usize::from(self.claims()) + usize::from(past)
     }
 
-    /// Leads only as long as the timer of its lease is set. A machine ahead of its effects may know better.
+    /// Leads only as long as the timer of its lease is set. A machine ahead of its effects may have ended its
+    /// leadership already.
     pub(super) fn leads_within_lease(&self) -> bool {
         let set = |lease: Lease<P::Timer>| self.driver.as_ref().and_then(|driver| driver.timers().get(lease.timer));
         !self.leads() || !self.is_done() || self.lease.and_then(set).is_some()
@@ -111,7 +112,7 @@ impl<P: Subject> Node<P> {
         self.in_flight = Some(SlowWrite { record, patience: PATIENCE });
     }
 
-    /// The record that the driver waits for is on the disk, and with it all that was written before.
+    /// The record that the driver waits for is on the disk, and so are all earlier writes.
     pub(super) fn written(&mut self, record: P::Durable) {
         self.disk = Some(record);
         for write in &mut self.writes {

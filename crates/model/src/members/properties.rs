@@ -1,4 +1,4 @@
-//! What must hold of a cluster, and what must be possible lest the model be vacuous.
+//! What must hold of a cluster, and what must be possible so that the model is not vacuous.
 
 use super::node::PATIENCE;
 use super::{Budget, Child, Elects, Members, Node, Property, State, Subject};

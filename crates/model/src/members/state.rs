@@ -1,4 +1,4 @@
-//! What is under way between members, and what their budget allows.
+//! The items under way between members, and what their budget allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ impl<P: Subject> State<P> {
         item
     }
 
-    /// Lost unless the sender knows the connection that is there now: one that has broken since carries nothing.
+    /// Lost unless the sender knows the present connection: a broken connection carries nothing.
     pub(super) fn send(&mut self, from: usize, to: usize, message: P::Message) {
         let unread = self.wires.get(&(from, to));
         let stale = unread.is_some_and(|items| items.iter().any(|item| !matches!(item, Item::Frame(_))));

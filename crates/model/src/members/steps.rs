@@ -1,4 +1,4 @@
-//! What can happen to a cluster, and what it does to it.
+//! The possible events of a cluster, and their consequences.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::extent::{rehearse, slow_writes};
 use crate::time::{after, earliest};
 
 impl<P: Subject> Members<P> {
-    /// What happens without any fault or wish. Nothing: the cluster is at rest.
+    /// The events without any fault or command. If there are none, the cluster is at rest.
     pub(super) fn progress(&self, state: &State<P>) -> Vec<Action<P::Timer>> {
         let mut actions: Vec<_> = state.wires.keys().map(|&(to, from)| step(to, Cause::Reads(from))).collect();
         for (at, node) in state.living() {
@@ -51,7 +51,7 @@ impl<P: Subject> Members<P> {
         }
     }
 
-    /// What happens only as often as the budget says.
+    /// The events that happen only as often as the budget allows.
     pub(super) fn faults(&self, state: &State<P>, progress: &[Action<P::Timer>]) -> Vec<Action<P::Timer>> {
         let left = state.left;
         let mut actions = Vec::new();
@@ -94,7 +94,7 @@ impl<P: Subject> Members<P> {
         actions.extend(others.map(|peer| step(at, Cause::Transfer(peer))));
     }
 
-    /// Timers for which time passes: not those a steady heartbeat keeps from ending, nor the heartbeat itself.
+    /// Timers for which time passes: neither those that a steady heartbeat renews, nor the heartbeat itself.
     fn counted(&self, state: &State<P>) -> Vec<((usize, P::Timer), Span)> {
         let steady = self.is_steady(state);
         let counts = |&(at, timer, _): &(usize, P::Timer, Span)| match P::class(timer) {
@@ -106,7 +106,7 @@ impl<P: Subject> Members<P> {
         state.timers().filter(counts).map(|(at, timer, span)| ((at, timer), span)).collect()
     }
 
-    /// All agree, and every renewal would find what the last one found.
+    /// All agree, and every renewal would have the same result as the last one.
     fn is_steady(&self, state: &State<P>) -> bool {
         let steady = |node: &Node<P>| {
             let leader = node.standing.and_then(|standing| standing.leader);
@@ -120,7 +120,7 @@ impl<P: Subject> Members<P> {
         self.view.position(peer).is_some_and(|peer| state.connected.contains(&pair(at, peer)))
     }
 
-    /// Is anything different once this step and all that follows from it has been read?
+    /// Is anything different once this step and everything that follows from it has been read?
     fn matters(&self, state: &State<P>, beat: Action<P::Timer>) -> bool {
         const MANY: usize = 200;
         let mut next = self.perform(state, beat);
@@ -158,7 +158,7 @@ impl<P: Subject> Members<P> {
         next
     }
 
-    /// How far the effects of this step may get.
+    /// The extents that the effects of this step may have.
     pub(super) fn extents(&self, state: &State<P>, node: usize, cause: Cause<P::Timer>, face: usize) -> Vec<Extent> {
         let mut extents = vec![Extent::Whole];
         if state.left.crashes + state.left.slow_writes == 0 {
@@ -275,7 +275,7 @@ impl<P: Subject> Members<P> {
         at.broken.wrong_cause |= at.owes_handover && at.is_done();
     }
 
-    /// What an announcement means to others.
+    /// The meaning of an announcement for the other members.
     fn heard(&self, state: &mut State<P>, node: usize, event: &Event) {
         match *event {
             Event::Became { now, cause } => {

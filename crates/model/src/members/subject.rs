@@ -1,4 +1,4 @@
-//! What the model must know of a member besides its being a machine.
+//! What the model must know of a member beside the `Protocol`.
 
 use algorithms::{Election, Life, NodeId, Protocol, View};
 use member::reign::{Msg, ReignTimer};
@@ -10,12 +10,12 @@ pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Set
     const LEASES: bool;
 
     fn links(&self, view: &View) -> NodeSet;
-    /// What the machine says of itself; what it announced may be behind.
+    /// The machine's own standing; its announcement may be behind.
     fn standing(&self) -> Standing;
     /// Does it follow this leader with nothing left to be agreed on?
     fn is_steady(&self, leader: NodeId) -> bool;
     fn class(timer: Self::Timer) -> Class;
-    /// Is this the word of a leader that it has let go for the receiver?
+    /// Does this message of a leader hand over leadership to the receiver?
     fn is_handover(message: &Self::Message) -> bool;
 }
 
@@ -24,11 +24,11 @@ pub enum Class {
     Beat,
     /// The detector's timer of this peer.
     Silence(NodeId),
-    /// Goes on for ever: it is looked at while the members disagree, or have something left to agree on.
+    /// Runs for ever: it is fired only while the members disagree, or have something left to agree on.
     Upkeep,
-    /// As upkeep; but others rely on its length, so that it never fires early.
+    /// As upkeep; but other members rely on its length, so that it never fires early.
     Promise,
-    /// Others rely on its length: it never fires early.
+    /// Other members rely on its length: it never fires early.
     Settle,
     Other,
 }

@@ -1,6 +1,6 @@
-//! Two phases, from a seed: anything may happen, then nothing more goes wrong and the cluster must come to rest.
+//! Two phases, from a seed: first anything may happen, then there are no more faults and the cluster must come to rest.
 //!
-//! A search sees every state but not that a run never comes to rest; a walk that does not end shows it.
+//! A search visits every state but does not show that a run never comes to rest; a walk that does not end shows it.
 
 use algorithms::drive::Dice;
 
@@ -15,7 +15,7 @@ pub struct Phases {
 }
 
 impl<P: Subject> Members<P> {
-    /// How many steps it took to come to rest in agreement; else the last steps and the state they led to.
+    /// The number of steps until the cluster rested in agreement; else the last steps and the state they led to.
     pub fn walk(&self, seed: u64, phases: Phases) -> Result<usize, String> {
         const SHOWN: usize = 30;
         let mut dice = Dice(seed);
@@ -50,7 +50,7 @@ impl<P: Subject> Members<P> {
         failed("no rest", &trace, &state)
     }
 
-    /// With what is read.
+    /// Includes the item that is read.
     fn describe(&self, state: &State<P>, action: &Action<P::Timer>) -> String {
         let read = match action {
             Action::Step { node, cause: Cause::Reads(peer), .. } => state.wires.get(&(*node, *peer)),

@@ -1,4 +1,4 @@
-//! What can happen next.
+//! The possible next events.
 
 use algorithms::drive::Effect;
 
@@ -46,7 +46,7 @@ impl<P: Subject> QuorumModel<P> {
         }
     }
 
-    /// What a member that is not due may be given.
+    /// The inputs that a member without a due timer may get.
     fn inputs(&self, state: &State<P>, at: usize, node: &Node<P>, steps: &mut Vec<(usize, Cause)>) {
         let left = state.left;
         for &Flight { from, message, .. } in state.flying.iter().filter(|flight| flight.to == at) {
@@ -59,7 +59,7 @@ impl<P: Subject> QuorumModel<P> {
         steps.extend(again.map(|(timer, _)| (at, Cause::Fires(timer))));
         steps.extend(node.asked.is_some().then_some((at, Cause::Assented)));
         let leads = node.claim.is_some();
-        // Of use to a member that leads or bids.
+        // Useful to a member that leads or bids.
         let stands = leads || node.timers().any(|(timer, _)| matches!(timer, ReignTimer::Lease(_)));
         let mut tell = |may: bool, command| steps.extend(may.then_some((at, Cause::Told(command))));
         tell(left.wants.get(at).is_some_and(|&wants| wants > 0) && !leads, ReignCommand::Want);
@@ -78,8 +78,8 @@ impl<P: Subject> QuorumModel<P> {
         }
     }
 
-    /// How far the effects of this step may get. A crash is looked at where it would be seen; after the last effect it is
-    /// a crash between two steps.
+    /// The extents that the effects of this step may have. A crash is checked where it makes a difference; after the
+    /// last effect it is a crash between two steps.
     fn extents(&self, state: &State<P>, node: usize, cause: Cause) -> Vec<Extent> {
         let mut extents = vec![Extent::Whole];
         if state.left.crashes + state.left.slow_writes == 0 {
@@ -104,7 +104,7 @@ impl<P: Subject> QuorumModel<P> {
         extents
     }
 
-    /// Is this message worth a place in the network? What only asks for answers that are assumed is not.
+    /// Does this message need to be in the network? A request for answers that are assumed does not.
     pub(super) fn carries(&self, message: Msg) -> bool {
         match message {
             Msg::Probe { .. } | Msg::ProbeOk { .. } | Msg::ProbeDenied { .. } | Msg::Free => {
@@ -117,7 +117,7 @@ impl<P: Subject> QuorumModel<P> {
 }
 
 impl Budget {
-    /// Of no use once it can fire no more: states that differ in it alone are one.
+    /// A timer that can fire no more is useless: states that differ in it alone are one.
     pub(super) fn affords(self, timer: ReignTimer) -> bool {
         match timer {
             ReignTimer::Renew => self.renewals > 0,

@@ -1,4 +1,4 @@
-//! One member of the model: its process, its disk, what it announced and which children act on that.
+//! One member of the model: its process, its disk, its announcements and the children that act on them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -50,7 +50,7 @@ impl<P: Subject> Node<P> {
         self.went_back = alive.went_back;
     }
 
-    /// `left`: ticks until the deadline that the event comes with.
+    /// `left`: ticks until the deadline of the event.
     pub(super) fn announced(&mut self, event: &ReignEvent, left: u8, holder: Holder) {
         match *event {
             ReignEvent::Leading { epoch, until, no_child } => {
@@ -63,7 +63,7 @@ impl<P: Subject> Node<P> {
                 self.child.starts(no_child);
             }
             ReignEvent::Lost { cause } => {
-                // The word that it leads no more does not reach its child before its lease ends.
+                // The news that it leads no more does not reach its child before its lease ends.
                 if let Some(claim) = self.running().filter(|_| self.child == Child::Acts) {
                     self.past.insert(holder, PastClaim { left: claim.left, acts: true });
                 }
@@ -96,7 +96,7 @@ impl Child {
         if attached { Child::Waits } else { Child::None }
     }
 
-    /// `ctl lead` is told that it may begin when a lease was won with the voters' knowledge of it.
+    /// `ctl lead` may start its command when a lease was won whose voters know of the child.
     fn starts(&mut self, no_child: bool) {
         if *self == Child::Waits && !no_child {
             *self = Child::Acts;

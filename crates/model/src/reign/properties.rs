@@ -1,4 +1,4 @@
-//! What must hold of a quorum, and what must be possible lest the model be vacuous.
+//! What must hold of a quorum, and what must be possible so that the model is not vacuous.
 
 use algorithms::drive::Driver;
 
@@ -92,14 +92,15 @@ pub(super) fn of<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel
     all
 }
 
-/// Whose lease runs: also a dead holder's, since others may still act on what it said.
+/// The holders of running leases: also dead ones, since clients may still act on their announcements.
 fn claims<P: Subject>(state: &State<P>) -> Vec<Holder> {
     let past = state.nodes.iter().flat_map(|node| node.past.iter().filter(|(_, claim)| claim.acts).map(|(&of, _)| of));
     let living = state.living().filter(|(_, node, _)| node.running().is_some()).map(|(at, ..)| state.holder(at));
     past.chain(living).collect()
 }
 
-/// Where nothing is owed the machine says what it announced. A machine ahead of its effects may know better.
+/// Without open effects the machine and its announcements agree. A machine ahead of its effects may have ended its
+/// leadership already.
 fn claims_within_lease<P: Subject>(node: &Node<P>, driver: &Driver<P, Option<u8>>) -> bool {
     match (driver.machine().reign().leads(), node.claim) {
         _ if driver.owes_effects() => true,
@@ -111,8 +112,8 @@ fn claims_within_lease<P: Subject>(node: &Node<P>, driver: &Driver<P, Option<u8>
     }
 }
 
-/// A crashed voter will settle with what its disk says before it grants anything. A leader that knows that it leads no
-/// more, and has not announced it yet, gives no grant to another before it has.
+/// A crashed voter will settle with the record on its disk before it grants anything. A leader that knows that it leads
+/// no more, and has not announced it yet, grants nothing to another holder before the announcement.
 fn is_bound<P: Subject>(node: &Node<P>, to: Holder) -> bool {
     match &node.driver {
         Some(driver) => {

@@ -1,4 +1,4 @@
-//! Where a model begins.
+//! The initial states of a model.
 
 use super::{
     Action, Arc, BTreeSet, Budget, Cause, Epoch, Extent, Flight, Incarnation, Node, OnClose, PhantomData, Probes,
@@ -17,7 +17,7 @@ impl<P: Subject> QuorumModel<P> {
         Self::of(3, lease, budget)
     }
 
-    /// The same with so many voters.
+    /// The same with this many voters.
     pub fn of(voters: usize, lease: u8, budget: Budget) -> Self {
         let settings = Settings::default();
         let vote = Vote { epoch: Epoch(0), holder: None, longest_lease: settings.timing.lease };
@@ -82,7 +82,7 @@ impl<P: Subject> QuorumModel<P> {
         model
     }
 
-    /// A step on the way to the first state: costs nothing.
+    /// A step towards the initial state: costs nothing.
     fn go(&mut self, node: usize, cause: Cause) {
         self.initial = self.perform(&self.initial, Action::Step { node, cause, extent: Extent::Whole });
         self.initial.left = self.budget;

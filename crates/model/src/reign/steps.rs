@@ -1,4 +1,4 @@
-//! What happens to the voters of a quorum.
+//! The events of the voters of a quorum.
 
 use algorithms::Span;
 use algorithms::drive::{Driver, Effect};
@@ -70,7 +70,7 @@ impl<P: Subject> QuorumModel<P> {
         }
     }
 
-    /// The cause that a loss must name if this step brings it about.
+    /// The cause that a loss must name if this step causes it.
     fn loss(&self, state: &State<P>, node: usize, cause: Cause) -> Option<LossCause> {
         match cause {
             Cause::Fires(ReignTimer::Lease(lease)) => {
@@ -79,7 +79,7 @@ impl<P: Subject> QuorumModel<P> {
             }
             Cause::Closes(_) | Cause::Sees(..) => self.closing_frees().then_some(LossCause::SupportersLost),
             Cause::Told(ReignCommand::StepDown) => Some(LossCause::SteppedDown),
-            // Told before, and its children had to stop first.
+            // It was told to step down before, and its children had to stop first.
             Cause::Told(ReignCommand::Attached(false)) => {
                 (state.left.step_downs < self.budget.step_downs).then_some(LossCause::SteppedDown)
             }
@@ -95,7 +95,7 @@ impl<P: Subject> QuorumModel<P> {
         match cause {
             Cause::Written => return at.complete_write(),
             Cause::Fires(ReignTimer::Lease(lease)) => {
-                // A claim ends with its lease, whatever the member says then.
+                // A claim ends with its lease, whatever the member announces then.
                 at.claim = at.claim.filter(|claim| claim.until != lease);
             }
             Cause::Told(ReignCommand::Attached(attached)) => at.child = super::Child::told(attached),
@@ -110,7 +110,7 @@ impl<P: Subject> QuorumModel<P> {
             Cause::Fires(timer) => driver.fire(ctx, timer),
             Cause::Told(command) => {
                 driver.step(ctx, Input::Command(command));
-                // Else a member that wants to lead bids for the next epoch, and the next, without end.
+                // Otherwise a member that wants to lead bids for the next epoch, and the next, without end.
                 driver.step(ctx, Input::Command(ReignCommand::Yield));
             }
             Cause::Closes(peer) => driver.step(ctx, Input::PeerDown(self.id(peer))),
@@ -128,7 +128,7 @@ impl<P: Subject> QuorumModel<P> {
         }
     }
 
-    /// Carries out what the driver hands out, as far as the extent says.
+    /// Carries out the driver's effects, as far as the extent permits.
     fn carry_out(&self, state: &mut State<P>, node: usize, extent: Extent) {
         let mut done = 0;
         while extent.limit() != Some(done) {
@@ -160,7 +160,7 @@ impl<P: Subject> QuorumModel<P> {
         Self::carried_out(state, node);
     }
 
-    /// A member closes its end of a connection when all that follows from that has been carried out.
+    /// A member closes its end of a connection when everything that follows from it has been carried out.
     fn carried_out(state: &mut State<P>, node: usize) {
         let at = Arc::make_mut(&mut state.nodes[node]);
         if at.driver.as_ref().is_some_and(Driver::owes_effects) {
@@ -194,8 +194,8 @@ impl<P: Subject> QuorumModel<P> {
         }
     }
 
-    /// What the leader told others may be acted on until its lease ends, whatever becomes of its process; unless only
-    /// its process acts on it.
+    /// The leader's announcements may be acted on until its lease ends, even after the end of its process; unless only
+    /// its process acts on them.
     fn crash(&self, state: &mut State<P>, node: usize) {
         state.left.crashes = state.left.crashes.saturating_sub(1);
         let holder = state.holder(node);
@@ -203,7 +203,7 @@ impl<P: Subject> QuorumModel<P> {
             for peer in 0..state.nodes.len() {
                 state.close(node, peer);
             }
-            // Its own ends are gone.
+            // Its own ends no longer exist.
             state.ends.retain(|end| end.to != node);
         }
         let at = Arc::make_mut(&mut state.nodes[node]);
@@ -222,7 +222,7 @@ impl<P: Subject> QuorumModel<P> {
         }
     }
 
-    /// The model counts ticks: the real lengths must be ordered as they are.
+    /// The model counts ticks: the order of the real lengths must be the same.
     fn check_length(&self, timer: ReignTimer, span: Span) {
         let timing = &self.settings.timing;
         match timer {
@@ -240,14 +240,14 @@ impl<P: Subject> State<P> {
         self.nodes[node].driver.as_ref().is_some_and(|driver| driver.machine().reign().leads().is_some())
     }
 
-    /// May anything go between the two? A dead member has no connections.
+    /// May a message pass between the two? A dead member has no connections.
     pub(super) fn is_open(&self, one: usize, other: usize) -> bool {
         let lives = |at: usize| self.nodes[at].driver.is_some();
         let ended = |end: &End| (end.to, end.from) == (one, other) || (end.from, end.to) == (one, other);
         one != other && lives(one) && lives(other) && !self.ends.iter().any(ended)
     }
 
-    /// What was sent to the end that closes is lost; the other end will see it.
+    /// Messages to the closing end are lost; the other end will see the close.
     fn close(&mut self, node: usize, peer: usize) {
         if self.is_open(node, peer) {
             let holder = self.holder(node);
@@ -256,7 +256,7 @@ impl<P: Subject> State<P> {
         self.flying.retain(|flight| (flight.from, flight.to) != (peer, node));
     }
 
-    /// Timers that the budget lets fire no more are gone.
+    /// Removes timers that the budget does not let fire any more.
     fn forget_idle_timers(&mut self) {
         let left = self.left;
         for node in &mut self.nodes {

@@ -1,4 +1,4 @@
-//! What must hold between the values of a config.
+//! Conditions that hold between several values of a config.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const NAME_BYTES_MAX: usize = 64;
 const TIME_MIN: Duration = Duration::from_millis(1);
 const TIME_MAX: Duration = Duration::from_hours(1);
 
-/// The row the file asks for. Without a usable name it is the default's, so that the other checks can go on.
+/// The row of the configured algorithm. Without a usable name it is the default row, so that the other checks can run.
 pub(super) fn algorithm(cluster: &Cluster, problems: &mut Problems) -> &'static Row {
     // The catalog tests that its default is one of its rows.
     let default = catalog::row(catalog::DEFAULT).unwrap_or(&catalog::ROWS[0]);
@@ -87,7 +87,7 @@ fn instances(draft: &Draft, config: &Config, problems: &mut Problems) {
     }
 }
 
-/// Can this algorithm run beside the others, with these members and settings?
+/// Can this algorithm run beside the other instances, with these members and settings?
 fn instance_row(instance: &InstanceDraft, row: &'static Row, config: &Config, problems: &mut Problems) {
     if !config.settings.preempt && !row.can_wait {
         let message = format!("preempt = false, but {} cannot leave a worse leader alone", row.name);
@@ -106,7 +106,7 @@ fn instance_row(instance: &InstanceDraft, row: &'static Row, config: &Config, pr
     }
 }
 
-/// The algorithm's own demands on the members, asked once the list is known to be a list.
+/// The algorithm's own requirements on the members, checked after the list itself is valid.
 fn members(cluster: &Cluster, config: &Config, problems: &mut Problems) {
     if let Err(why) = (config.row.check)(&config.view(), config.settings.election.wins) {
         let line = cluster.algorithm.as_ref().map_or(cluster.line, |algorithm| algorithm.line);
@@ -115,7 +115,7 @@ fn members(cluster: &Cluster, config: &Config, problems: &mut Problems) {
     }
 }
 
-/// What the file asks for and this version does not do: not wrong, but nobody should wait for it.
+/// Settings that this version does not support: not wrong, but they have no effect.
 pub(super) fn notices(draft: &Draft, row: &Row) -> Vec<Problem> {
     let mut notices = Problems { path: std::path::PathBuf::new(), list: Vec::new() };
     let mut unbuilt = |found: &Option<Found<String>>, what: &str| {
@@ -201,7 +201,7 @@ fn times(draft: &Draft, config: &Config, problems: &mut Problems) {
     }
 }
 
-/// A lease must outlast an attempt to get one, and a better member must leave a new leader the time to settle.
+/// A lease must outlast an attempt to get one, and a better member must give a new leader time to settle.
 fn leases(draft: &Draft, config: &Config, problems: &mut Problems) {
     let (said, timing) = (&draft.timing, &config.settings.timing);
     let answer_timeout = config.settings.election.answer_timeout;
@@ -219,7 +219,7 @@ fn leases(draft: &Draft, config: &Config, problems: &mut Problems) {
     }
 }
 
-/// The line to name when two values do not go together; `None` if both are defaults.
+/// The line to name when two values contradict each other; `None` if both are defaults.
 fn blame(first: Option<Found<Duration>>, second: Option<Found<Duration>>) -> Option<usize> {
     first.or(second).map(|found| found.line)
 }
@@ -249,7 +249,7 @@ fn peers(draft: &Draft, config: &Config, problems: &mut Problems) {
     }
     if config.peers.iter().all(|peer| peer.role != PeerRole::Member) {
         let message = "no peer may lead: all are witnesses or learners";
-        problems.push(draft.peers[0].line, message, "write role = \"member\" for those that may");
+        problems.push(draft.peers[0].line, message, "write role = \"member\" for each peer that may lead");
     }
 }
 
@@ -264,11 +264,12 @@ fn addresses(peers: &[PeerDraft], problems: &mut Problems) {
                     problems.push(found.line, message, format!("write {key} = \"host:7400\" (IPv6: \"[::1]:7400\")"));
                 }
                 Some((Host::Ip(ip), _)) if ip.is_unspecified() && key == "address" => {
-                    let message = format!("nobody can dial the address {:?}", found.value);
-                    let remedy = "write the host that others reach it by as address, and this as listen";
+                    let message = format!("no member can dial the address {:?}", found.value);
+                    let remedy = "write the host by which other members reach it as address, and this as listen";
                     problems.push(found.line, message, remedy);
                 }
-                // Port 0 stands for a free one, so several may say it; many hosts may listen on the same wildcard.
+                // Port 0 means any free port, so several peers may use it; several hosts may listen on the same
+                // wildcard.
                 Some((_, 0)) => {}
                 Some(_) if key == "listen" => {}
                 Some(_) => {
@@ -297,7 +298,7 @@ fn secret(draft: &Draft, config: &Config, problems: &mut Problems) {
     if let Some(exposed) = exposed {
         let message = format!("{:?} is reachable from other machines and the cluster has no secret", exposed.value);
         let remedy = "write secret_file = \"secret\" below [cluster] and put 16 or more random bytes into that file \
-                      (or insecure = true, if anybody may take part)";
+                      (or insecure = true, if any process may take part)";
         problems.push(exposed.line, message, remedy);
     }
 }

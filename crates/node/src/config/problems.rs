@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// One thing to change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// Counted from 1; 0 when no line of the file is to blame.
+    /// Counted from 1; 0 if the problem belongs to no line.
     pub line: usize,
     /// What is wrong.
     pub message: String,
@@ -42,7 +42,7 @@ impl Problems {
         self.list.push(Problem { line, message: message.into(), remedy: remedy.into() });
     }
 
-    /// `value` if nothing was found, else all that was, sorted.
+    /// `value` if no problem was found, else all problems, sorted.
     pub(crate) fn none_or<T>(self, value: T) -> Result<T, Problems> {
         if self.list.is_empty() { Ok(value) } else { Err(self.sorted()) }
     }

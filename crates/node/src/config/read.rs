@@ -21,15 +21,15 @@ const ON_CLOSE: [(&str, OnClose); 2] = [("wait-lease", OnClose::WaitLease), ("im
 const ROLES: [(&str, PeerRole); 3] =
     [("member", PeerRole::Member), ("witness", PeerRole::Witness), ("learner", PeerRole::Learner)];
 
-/// What `config/example.toml` promises.
+/// The largest id; `config/example.toml` documents it.
 const ID_MAX: u32 = 0xffff;
 
-/// The file as it is written: what it does not say is `None`.
+/// The file as it is written: a missing key is `None`.
 pub(super) struct Draft {
     pub(super) cluster: Cluster,
     pub(super) timing: Times,
     pub(super) peers: Vec<PeerDraft>,
-    /// Is `peers` there and not a list? Then that is the problem, not that the list is empty.
+    /// Is `peers` present but not a list? Then the reported problem is that, not an empty list.
     pub(super) peers_unreadable: bool,
     pub(super) instances: Vec<InstanceDraft>,
     pub(super) links: Option<Found<Pairs>>,
@@ -50,7 +50,7 @@ pub(super) struct Cluster {
     pub(super) secret_file: Option<Found<String>>,
     pub(super) insecure: Option<Found<bool>>,
     pub(super) chaos: Option<Found<bool>>,
-    /// Is it there at all, readable or not?
+    /// Is the key present, readable or not?
     pub(super) says_name: bool,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn config(text: &str, path: &Path) -> Result<Config, Problems> {
     let mut reader = Reader::new(text, path);
     let document = reader.document();
     if !reader.problems.list.is_empty() {
-        // What a broken document seems to say is not worth checking.
+        // The values of a broken document are not worth checking.
         return Err(reader.problems.sorted());
     }
     let draft = draft(&mut reader, document.get_ref());
@@ -180,14 +180,14 @@ fn instance(reader: &mut Reader<'_>, section: &Section<'_>) -> InstanceDraft {
     }
 }
 
-/// What cannot be resolved has its problem noted.
+/// `None` if the instance cannot be resolved; the problem is noted already.
 fn resolve_instance(draft: &InstanceDraft) -> Option<ConfiguredInstance> {
     let row = catalog::row(&draft.algorithm.as_ref()?.value)?;
     let wins = draft.wins.map_or(row.wins, |found| found.value);
     Some(ConfiguredInstance { id: InstanceId(draft.id?.value as u16), row, wins })
 }
 
-/// Fills in the defaults. What was unreadable gets a default too: its problem is noted, so nobody will see it.
+/// Fills in the defaults. An unreadable value gets a default too: its problem is noted, so this config is never used.
 fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
     let cluster = &draft.cluster;
     let value = |found: &Option<Found<String>>| found.as_ref().map(|found| found.value.clone());
@@ -223,7 +223,7 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
     }
 }
 
-/// What the textbook machine may know.
+/// Settings that the textbook machine may know.
 fn election(draft: &Draft, row: &Row) -> algorithms::Settings {
     let default = algorithms::Settings::default();
     let answer_timeout = or(draft.timing.answer_timeout, default.answer_timeout);

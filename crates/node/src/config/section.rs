@@ -1,4 +1,4 @@
-//! Typed access to a TOML document that remembers the line of everything and reports what is not as it should be.
+//! Typed access to a TOML document that keeps the line of every value and reports values of a wrong type or range.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use types::parse_duration;
 
 use super::problems::Problems;
 
-/// Every table and its keys: what is not here is unknown.
+/// Every table and its keys: any other name is unknown.
 const LAYOUT: &[(&str, &[&str])] = &[
     (
         "cluster",
@@ -65,12 +65,12 @@ pub(super) struct Reader<'a> {
     pub(super) problems: Problems,
 }
 
-/// One table of the document; without a table if the file has none of this name.
+/// One table of the document; empty if the file has no table of this name.
 #[derive(Clone, Copy)]
 pub(super) struct Section<'a> {
-    /// How the file writes it: `[cluster]`, `[[peers]]`.
+    /// The table's name as the file writes it: `[cluster]`, `[[peers]]`.
     pub(super) title: &'static str,
-    /// Where it begins; the first line of the file if it is missing.
+    /// The line of its beginning; the first line of the file if it is missing.
     pub(super) line: usize,
     table: Option<&'a DeTable<'a>>,
 }
@@ -299,7 +299,7 @@ pub(super) fn closest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> O
     known.map(|known| (edits(word, known), known)).filter(|(edits, _)| *edits <= allowed).min().map(|(_, known)| known)
 }
 
-/// How many letters must be inserted, deleted, replaced or swapped with a neighbour to make `a` of `b`.
+/// How many letters must be inserted, deleted, replaced or swapped with a neighbour to turn `a` into `b`.
 fn edits(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];

@@ -1,5 +1,5 @@
-//! Clients that run a child process for as long as this member leads (`ctl lead`). The member itself decides when they
-//! must stop and how long it waits for that; here they are told, and their coming and going is told to the member.
+//! Clients that run a child process for as long as this member leads (`ctl lead`). The member decides when the children
+//! must stop and how long it waits; this file tells the clients, and tells the member when clients attach and leave.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use crate::publisher::{STREAMS_MAX, Subscription};
 #[derive(Debug, Default)]
 pub(super) struct Attached {
     clients: BTreeSet<Subscription>,
-    /// Attached, and to be told so once a majority of the voters knows.
+    /// Attached; they are answered once a majority of the voters knows of the child.
     waiting: Vec<Subscription>,
-    /// What the member was last told.
+    /// The last value that the member was told.
     told: bool,
     /// The clients were told to stop.
     stopping: bool,
-    /// This process is about to end: nothing begins any more.
+    /// This process is about to end: no client may attach.
     leaving: bool,
 }
 
@@ -56,7 +56,7 @@ impl Attached {
         self.leaving = true;
     }
 
-    /// When the first child has attached or the last one has left: whether there is one.
+    /// Whether there is a child, if the first one has attached or the last one has left since the last call.
     pub(super) fn news(&mut self) -> Option<bool> {
         let attached = !self.clients.is_empty();
         (std::mem::replace(&mut self.told, attached) != attached).then_some(attached)
@@ -71,7 +71,7 @@ impl Attached {
         }
     }
 
-    /// The member gives leadership away without them: the deadline of their guards ends them.
+    /// The member gives leadership away without waiting longer: the deadline of each guard stops its child.
     pub(super) fn give_up(&mut self) {
         tracing::warn!(clients = self.clients.len(), "attached clients did not stop in time");
         *self = Attached { leaving: self.leaving, ..Attached::default() };

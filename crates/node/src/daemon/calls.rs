@@ -1,4 +1,4 @@
-//! Calls of clients, answered.
+//! Answers calls of clients.
 
 use client::{Announcement, Call, Cause, FailCode, Happened, Reply, Request, Response, Transition};
 use member::{OnClose, Role};
@@ -65,7 +65,7 @@ impl Daemon {
         })
     }
 
-    /// How things are now, for a watcher that has just come or has missed something.
+    /// The present standing, for a watcher that has just subscribed or has missed announcements.
     pub(super) fn present(&self, instance: InstanceId) -> Option<Announcement> {
         let shown = &self.instances.get(&instance)?.shown;
         let now = shown.standing();
@@ -77,7 +77,7 @@ impl Daemon {
     /// False if this client may not attach once more.
     fn attach(&mut self, asked: Subscription, instance: InstanceId) -> bool {
         let Some(running) = self.instances.get_mut(&instance) else { return false };
-        // The machine, not what it shows: voters may already have heard that no child depends on it.
+        // Asks the machine, not the visible state: voters may already know that no child depends on it.
         let leads = running.machine.standing().role == Role::Leader;
         let voters_first = leads && self.config.settings.on_close == OnClose::Immediate;
         running.attached.add(asked, voters_first, &mut self.net)

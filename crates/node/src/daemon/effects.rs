@@ -1,4 +1,4 @@
-//! What an instance's effects reach: sockets, the disk, and the stream of announcements.
+//! Carries out an instance's effects: sockets, the disk, and the stream of announcements.
 
 use std::time::Duration;
 
@@ -76,7 +76,8 @@ impl EffectSink for Effects<'_> {
 impl Effects<'_> {
     fn became(&mut self, now: Standing, cause: Cause) {
         let old = self.shown.became(now);
-        // The announcement may have waited for the disk longer than its lease: a leadership that is over is not told.
+        // The announcement may have waited for the disk longer than its lease: a leadership that is over is not
+        // announced.
         let now = self.shown.standing();
         if now.role != Role::Leader {
             self.attached.accept(self.net);

@@ -10,11 +10,12 @@ use super::Daemon;
 
 /// How long a leaving leader waits for its successor.
 const HANDOVER: Duration = Duration::from_secs(1);
-/// And how long for its children, which the member itself gives up after as long. Never less than a lease.
+/// How long a leaving leader waits for its children; the member gives them up after the same time. Never less than a
+/// lease.
 const CHILDREN: Duration = Duration::from_secs(1);
 
 impl Daemon {
-    /// Hands leadership over before leaving: the others elect without having to notice a death.
+    /// Hands leadership over before leaving: the other members elect without having to detect a death.
     pub(super) async fn leave(mut self) -> anyhow::Result<()> {
         self.instances.values_mut().for_each(|running| running.attached.leave());
         let alone = !self.config.peers.iter().any(|peer| self.net.is_connected(peer.id.0));
@@ -29,7 +30,7 @@ impl Daemon {
                 }
             }
             self.carry_out();
-            // Long enough for a successor that does not answer to be given up, and for a release without one.
+            // Enough time to give up a successor that does not answer, and then to release without one.
             let settings = &self.config.settings;
             let handover = HANDOVER.max(3 * settings.election.answer_timeout);
             let stopping = if children { CHILDREN.max(settings.timing.lease) } else { Duration::ZERO };
@@ -50,13 +51,13 @@ impl Daemon {
         self.instances.keys().copied().filter(leads).collect()
     }
 
-    /// Another member leads, or, where there is no other, this one does not.
+    /// True if another member leads; in a cluster of one, if this member does not lead.
     fn handed_over(&self, instance: InstanceId, alone: bool) -> bool {
         let standing = self.instances[&instance].shown.standing();
         standing.leader.is_some_and(|leader| leader != self.id) || (alone && standing.role != Role::Leader)
     }
 
-    /// One turn for a process that is leaving, no longer than until then.
+    /// One turn of a process that is leaving; ends at `until` at the latest.
     async fn turn(&mut self, until: Duration) -> anyhow::Result<()> {
         let wake = self.deadline().map_or(until, |timer| timer.min(until));
         tokio::select! {

@@ -1,4 +1,4 @@
-//! What operators may ask of the leader. A member that does not lead answers which member does.
+//! Requests of operators to the leader. A member that does not lead answers which member does.
 
 use algorithms::NodeId;
 use client::{FailCode, Response};
@@ -12,7 +12,7 @@ impl Daemon {
     pub(super) fn transfer(&mut self, instance: InstanceId, to: NodeId) -> Response {
         let able = self.config.peer(to).is_some_and(|peer| peer.role == PeerRole::Member);
         if self.config.safety == Safety::Classic {
-            let why = "a chosen successor needs safety = \"quorum\"; `ctl step-down` lets the others elect one";
+            let why = "a chosen successor needs safety = \"quorum\"; `ctl step-down` lets the other members elect one";
             failed(FailCode::Failed, why.into())
         } else if to == self.id && self.leads(instance) {
             Response::Done
@@ -25,7 +25,7 @@ impl Daemon {
         }
     }
 
-    /// A leader by quorum is not disturbed by an election of others: it alone opens the next epoch.
+    /// Under quorum an election of other members does not disturb the leader: the leader alone opens the next epoch.
     pub(super) fn elect(&mut self, instance: InstanceId) -> Response {
         let Some(running) = self.instances.get_mut(&instance) else { return unknown(instance) };
         if self.config.safety == Safety::Quorum && running.shown.standing().leader.is_some() {
@@ -40,12 +40,12 @@ impl Daemon {
         self.must_stay(instance).unwrap_or_else(|| self.command_leader(instance, Command::StepDown))
     }
 
-    /// Under quorum a leader without a member to take over does not step down.
+    /// Under quorum a leader without a possible successor does not step down.
     fn must_stay(&self, instance: InstanceId) -> Option<Response> {
         let running = self.instances.get(&instance)?;
         let alone = self.config.safety == Safety::Quorum && !running.machine.has_successor();
-        let why = "no other member can take over now: the others have stepped down less than ten seconds ago, have just \
-                   started, or are not connected. Try again in ten seconds, or `ctl transfer ID`";
+        let why = "none of the other members can take over now: they have stepped down less than ten seconds ago, have \
+                   just started, or are not connected. Try again in ten seconds, or `ctl transfer ID`";
         (alone && self.leads(instance)).then(|| failed(FailCode::Failed, why.into()))
     }
 

@@ -1,7 +1,9 @@
-//! The record on disk, as the event loop sees it: the member's own and what it has seen of its peers.
+//! The record on disk, as the event loop sees it: the member's own record and the incarnations it has seen of its
+//! peers.
 //!
-//! An incarnation of this member is on disk before any peer hears of it, so no two of one volume are ever the same to
-//! the others. They refuse one that is not later than one they have seen: its volume was rolled back or copied.
+//! An incarnation of this member is on disk before any peer learns of it, so no two incarnations of one volume are ever
+//! the same to the peers. Peers refuse an incarnation that is not later than the latest one they have seen: its volume
+//! was rolled back or copied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,26 +21,26 @@ use crate::disk::{Disk, Ticket, Written};
 use crate::records::{self, AuthorityRecord, Kept};
 use crate::storage::{StateFile, VolumeRecord};
 
-/// A peer's new incarnation is written down this much later, unless something else is written before: by then what its
-/// return set off is over, and no grant waits behind this write.
+/// A peer's new incarnation is written this much later, unless another write comes first: by then the elections after
+/// the peer's return are over, and no grant waits behind this write.
 const REMEMBER_AFTER: Duration = Duration::from_secs(1);
-/// More starts than any member has in its life.
+/// More starts than any member ever has.
 const COUNTER_MAX: u64 = 1 << 40;
 
 pub(super) struct Volume {
     disk: Disk,
-    /// Everything that is on the disk or about to be: whatever changes, all of it is written.
+    /// Everything that is on the disk or about to be: after any change all of it is written.
     file: StateFile,
-    /// When what was seen of the peers is to be written, since boot.
+    /// When the incarnations seen of the peers are to be written, since boot.
     remember_at: Option<Duration>,
     /// Writes under way for an instance, and whether it waits for them.
     writes: BTreeMap<Ticket, (InstanceId, bool)>,
-    /// The disk told of no peer when this process began.
+    /// No peer was recorded on the disk when this process started.
     no_known_peers: bool,
 }
 
 impl Volume {
-    /// Writes the first record of this incarnation, before there is a network that could tell of it.
+    /// Writes the first record of this incarnation, before the network exists that could reveal the incarnation.
     pub(super) async fn begin(
         disk: Disk,
         config: &Config,
@@ -46,7 +48,7 @@ impl Volume {
         stored: Option<StateFile>,
         instances: &mut Instances,
     ) -> anyhow::Result<Self> {
-        // This process writes with this config, also if the last one wrote with another.
+        // The record gets the digest and the safety of this config, even if the last process had another config.
         let (members, safety) = (config.votes_digest(), config.safety);
         let now = VolumeRecord { id, refused: false, members, safety, seen: BTreeMap::new() };
         let mut file = match stored {
@@ -76,7 +78,7 @@ impl Volume {
         self.writes.insert(ticket, (instance, barrier));
     }
 
-    /// A peer is connected. What is new about it is written in the background.
+    /// A peer is connected. A new incarnation of it is written in the background.
     pub(super) fn met(&mut self, peer: NodeId, incarnation: Incarnation) {
         // The first peer is written at once: from then on a rolled-back copy of this disk can be recognised.
         let patience = if self.file.volume.seen.is_empty() { Duration::ZERO } else { REMEMBER_AFTER };
@@ -103,7 +105,7 @@ impl Volume {
     /// Which instance's write was finished, if it was an instance's, and did the instance wait for it?
     pub(super) fn finish(&mut self, written: Written) -> anyhow::Result<Option<(InstanceId, bool)>> {
         let Written { ticket, result, .. } = written;
-        // A member that cannot write its epochs down could repeat them after a restart.
+        // A member that cannot write its epochs could repeat them after a restart.
         result.with_context(|| cannot_write(self.disk.path()))?;
         Ok(self.writes.remove(&ticket))
     }
@@ -117,8 +119,8 @@ impl Volume {
         self.file.volume.seen.iter().map(|(peer, &incarnation)| (peer.0, incarnation)).collect()
     }
 
-    /// A member with an empty disk begins to count anew, and cannot know how far it had come. It has no promise to
-    /// forget, so it may go on above what the others have seen.
+    /// A member with an empty disk counts its incarnations from the start and cannot know its earlier ones. It has no
+    /// promise to forget, so it may continue above the incarnation that its peers have seen.
     fn has_no_past(&self) -> bool {
         match self.file.volume.safety {
             Safety::Quorum => self.instances().all(|(_, record)| record.vote().is_none()),
@@ -126,11 +128,11 @@ impl Volume {
         }
     }
 
-    /// What the next incarnation begins with, so that it is later than the one with this counter.
+    /// The record of the next incarnation, which is later than the one with this counter.
     pub(super) fn resume_after(self, counter: u64) -> (Disk, StateFile) {
         let Volume { disk, mut file, no_known_peers, .. } = self;
         if no_known_peers {
-            // Still without a peer: a third one may have seen a later incarnation.
+            // Still no recorded peer: a third member may have seen a later incarnation.
             file.volume.seen.clear();
         }
         if let Some(mut record) = records::authority(&file, InstanceId::ELECTION) {
@@ -157,7 +159,8 @@ impl Volume {
         self.disk.write(self.file.clone())
     }
 
-    /// Marks it, so that no later incarnation of it is let in for being later than what the others have seen.
+    /// Marks the volume as refused: otherwise a later incarnation of it would be accepted, because it is later than the
+    /// one the peers have seen.
     pub(super) async fn refuse(&mut self) -> anyhow::Result<()> {
         self.file.volume.refused = true;
         self.write_now().await
@@ -176,10 +179,14 @@ impl Volume {
 }
 
 impl Daemon {
-    /// A peer has seen a later incarnation of this member, or a twin of this one.
+    /// A peer has seen a later incarnation of this member, or another process with this incarnation.
     pub(super) fn stale(&mut self, peer: u32, seen: u64, text: &str) {
         if self.volume.has_no_past() && seen < COUNTER_MAX {
-            tracing::warn!(peer, text, "this disk has no past, but the member had one: starting over above it");
+            tracing::warn!(
+                peer,
+                text,
+                "this disk has no record of the member's earlier incarnations: starting again with a later incarnation"
+            );
             self.stale_run = Some(StaleRun::ResumeAfter(seen));
             return;
         }
@@ -188,26 +195,26 @@ impl Daemon {
     }
 }
 
-/// What becomes of a volume when a peer has seen a later incarnation of its member.
+/// What is done with a volume when a peer has seen a later incarnation of its member.
 #[derive(Debug)]
 pub(super) enum StaleRun {
-    /// It has no past: the member starts again with a later incarnation than this one.
+    /// It has no promises to forget: the member starts again with a later incarnation than this one.
     ResumeAfter(u64),
-    /// It has forgotten something, and why that is known.
+    /// It has lost records; the text is the evidence.
     Refused(String),
 }
 
 pub(super) fn remedy(state: &Path) -> String {
     format!(
         "This member may have made promises that {} does not know of. Restore the newer volume (or, if another process \
-         runs with it, leave it at that one); or empty the data directory {} and start again: this member then learns \
-         from the others",
+         runs with it, let only that process run); or empty the data directory {} and start again: this member then \
+         learns from the other members",
         state.display(),
         directory(state).display()
     )
 }
 
-/// What to do about a disk that fails. Nothing was promised that is not on it.
+/// What to do about a disk that fails. No promise was made that is not on the disk.
 fn cannot_write(state: &Path) -> String {
     format!(
         "cannot write the state file {}: this member ends, because it must not vote or lead on what it cannot record; the \

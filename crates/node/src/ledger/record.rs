@@ -14,7 +14,7 @@ use crate::storage::Fields;
 
 /// The format this code writes, and the newest it reads.
 pub(super) const VERSION: u16 = 1;
-/// Head and records alike.
+/// The size of the head and of every record.
 pub(super) const RECORD_BYTES: usize = 128;
 
 const MAGIC: [u8; 8] = *b"cnclv-lg";
@@ -34,7 +34,7 @@ pub(super) fn head() -> [u8; RECORD_BYTES] {
     writer.finish()
 }
 
-/// The version a whole head names; `None` of anything else.
+/// The version in an intact head; `None` for any other bytes.
 pub(super) fn head_version(bytes: &[u8]) -> Option<u16> {
     let mut fields = Fields(checked(bytes)?);
     (fields.take()? == MAGIC).then_some(())?;
@@ -69,7 +69,7 @@ pub(super) fn encode(entry: &LedgerEntry) -> [u8; RECORD_BYTES] {
     writer.finish()
 }
 
-/// `None` if these bytes are no whole record.
+/// `None` if these bytes are no intact record.
 pub(super) fn decode(bytes: &[u8]) -> Option<LedgerEntry> {
     let mut fields = Fields(checked(bytes)?);
     let [sequence, wall_ms, boot_ns] = [fields.u64()?, fields.u64()?, fields.u64()?];
@@ -96,7 +96,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<LedgerEntry> {
     Some(LedgerEntry { sequence, wall_ms, boot_ns, boot_id, kind })
 }
 
-/// The content of a record whose checksum fits.
+/// The content of a record, if its checksum matches.
 fn checked(bytes: &[u8]) -> Option<&[u8]> {
     let (content, crc) = bytes.get(..RECORD_BYTES)?.split_at(RECORD_BYTES - CRC_BYTES);
     (crc32fast::hash(content).to_le_bytes() == crc).then_some(content)

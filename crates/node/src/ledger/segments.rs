@@ -1,5 +1,5 @@
-//! The files of a ledger: `ledger` grows at its end, and is `ledger.1` once it is full. `ledger.alive` holds one
-//! record that is written over: the last sign of life, which bounds when a killed process ended.
+//! The files of a ledger: `ledger` grows at its end, and is renamed to `ledger.1` once it is full. `ledger.alive` holds
+//! one record that is overwritten: when the process was last alive, which bounds the end of a killed process.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ use super::record::{self, RECORD_BYTES, VERSION};
 
 /// A segment holds 8191 entries; two are kept.
 pub(super) const SEGMENT_BYTES: u64 = 1 << 20;
-/// Nothing longer is read: it is no segment of ours.
+/// The most bytes that are read: a longer file is no segment of this ledger.
 const READ_MAX: u64 = 4 * SEGMENT_BYTES;
 
 #[derive(Debug)]
@@ -20,24 +20,25 @@ pub(super) struct Segments {
     dir: PathBuf,
     file: File,
     alive: Option<File>,
-    /// How much of the file is whole records. What lies beyond is the rest of a write that failed.
+    /// The length of the intact records. Bytes beyond it are the rest of a write that failed.
     length: u64,
 }
 
 /// What was found at the start.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The number that the next entry gets: beyond everything that was cut off, so that the gap stays visible.
+    /// The number of the next entry: above the numbers of all records that were cut off, so that the gap stays visible.
     pub(super) next_sequence: u64,
     pub(super) last_alive_ms: Option<u64>,
-    /// Bytes after the last whole record, now gone.
+    /// Bytes after the last intact record, which were removed.
     pub(super) cut: u64,
-    /// Records that are damaged, with whole ones behind them.
+    /// Damaged records that have intact ones behind them.
     pub(super) damaged: usize,
 }
 
 impl Segments {
-    /// Opens or creates, and cuts off a torn tail. Only trouble with the disk, or a file of a newer version, fails.
+    /// Opens or creates the files, and removes an incomplete record at the end. Fails only if the disk fails or the
+    /// file has a newer version.
     pub(super) fn open(dir: &Path) -> io::Result<(Self, Found)> {
         let older = Scan::of(&read(&dir.join("ledger.1"))?);
         let path = dir.join("ledger");
@@ -50,7 +51,7 @@ impl Segments {
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
         let length = scan.whole.max(RECORD_BYTES as u64);
         if bytes.is_empty() || scan.whole == 0 {
-            // New, or torn before its first record was whole: begin with a head again.
+            // New, or without one intact record: begin with a head again.
             file.set_len(0)?;
             file.write_all(&record::head())?;
         } else if bytes.len() as u64 > scan.whole {
@@ -58,7 +59,7 @@ impl Segments {
         }
         file.sync_data()?;
         if bytes.is_empty() {
-            // A new name in the directory.
+            // Makes the new name in the directory durable.
             File::open(dir)?.sync_all()?;
         }
         let cut = (bytes.len() as u64).saturating_sub(length);
@@ -74,8 +75,8 @@ impl Segments {
         Ok((Segments { dir: dir.to_path_buf(), file, alive, length }, found))
     }
 
-    /// Appends whole records and waits until they are on the disk. After an error the file is as it was before, or is
-    /// made so before the next write.
+    /// Appends records and waits until they are on the disk. After an error the file is as it was before, or is
+    /// restored before the next write.
     pub(super) fn append(&mut self, entries: &[LedgerEntry]) -> io::Result<()> {
         for part in entries.chunks(SEGMENT_BYTES as usize / RECORD_BYTES / 2) {
             let bytes: Vec<u8> = part.iter().flat_map(record::encode).collect();
@@ -92,7 +93,8 @@ impl Segments {
         Ok(())
     }
 
-    /// The new segment is whole before the old one moves: after a failure at any point the next attempt loses nothing.
+    /// The new segment is complete before the old one moves: after a failure at any point the next attempt loses
+    /// nothing.
     fn rotate(&mut self) -> io::Result<()> {
         let [path, fresh] = ["ledger", "ledger.new"].map(|name| self.dir.join(name));
         let _ = fs::remove_file(&fresh);
@@ -114,7 +116,7 @@ impl Segments {
         let mut entries: Vec<LedgerEntry> = Vec::new();
         for name in ["ledger.1", "ledger"] {
             for entry in Scan::of(&read(&self.dir.join(name))?).entries {
-                // A copy of a segment, put there by hand, tells nothing twice.
+                // A copy of a segment, placed there by hand, adds no entry twice.
                 if entries.last().is_none_or(|last| last.sequence < entry.sequence) {
                     entries.push(entry);
                 }
@@ -123,7 +125,7 @@ impl Segments {
         Ok(entries)
     }
 
-    /// A sign of life. Not synced: it is for processes that are killed, not for power cuts.
+    /// Records that the process is alive. Not synced: it serves for killed processes, not for power cuts.
     pub(super) fn alive(&self, stamp: &LedgerEntry) {
         if let Some(file) = &self.alive {
             // Without it the end of this process is known less exactly; nothing else depends on it.
@@ -149,7 +151,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a segment's bytes hold.
+/// The content of a segment.
 #[derive(Debug, Default)]
 struct Scan {
     entries: Vec<LedgerEntry>,

@@ -4,7 +4,7 @@ use client::{Announcement, Happened, Role, Transition};
 
 use super::Subscriber;
 
-/// Lines go through the log's own bounded queue.
+/// Lines pass through the log's own bounded queue.
 #[derive(Debug)]
 pub(crate) struct LogLines;
 

@@ -1,4 +1,4 @@
-//! Clients that follow the stream over their connections (`ctl watch`, and everything that waits for a leader).
+//! Clients that follow the stream over their connections (`ctl watch`, and every command that waits for a leader).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -8,7 +8,7 @@ use client::{Announcement, CallId, Happened, Response};
 use transport::{ClientId, Net, codec};
 use types::InstanceId;
 
-/// What may wait for one watcher. One that reads nothing costs no more than this, and its socket's buffers.
+/// The most bytes that may wait for one watcher. A watcher that reads nothing costs this and its socket's buffers.
 const QUEUE_BYTES: usize = 16 << 10;
 
 /// Streams of one client at the same time; attachments are counted apart.
@@ -32,7 +32,7 @@ impl Subscription {
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
     all: BTreeMap<Subscription, Watcher>,
-    /// How many of them have missed something.
+    /// How many watchers have missed announcements.
     behind: usize,
     buffer: BytesMut,
 }
@@ -74,7 +74,7 @@ impl Watchers {
             if watcher.instance != announcement.instance || !(transition || watcher.everything) {
                 continue;
             }
-            // After a gap comes the present standing: nothing is told in between.
+            // After a gap the watcher gets the present standing first: nothing is sent in between.
             if watcher.missed > 0 || !send(*subscription, &body, net, &mut self.buffer) {
                 self.behind += usize::from(watcher.missed == 0);
                 watcher.missed += 1;
@@ -82,12 +82,13 @@ impl Watchers {
         }
     }
 
-    /// Has any of them missed something?
+    /// Has any watcher missed announcements?
     pub(crate) fn are_behind(&self) -> bool {
         self.behind > 0
     }
 
-    /// Watchers that have missed something and read again get the number of what they missed and the present standing.
+    /// Watchers that missed announcements and read again get the number of missed announcements and the present
+    /// standing.
     pub(crate) fn catch_up(&mut self, net: &mut Net, present: &BTreeMap<InstanceId, Announcement>) {
         for (subscription, watcher) in self.all.iter_mut().filter(|(_, watcher)| watcher.missed > 0) {
             let Some(now) = present.get(&watcher.instance) else { continue };
@@ -104,7 +105,7 @@ impl Watchers {
     }
 }
 
-/// A reply is the number of its call, then the response.
+/// A reply is the number of its call, followed by the response.
 fn send(subscription: Subscription, response: &[u8], net: &mut Net, buffer: &mut BytesMut) -> bool {
     if !net.has_room(subscription.client, response.len(), QUEUE_BYTES) {
         return false;

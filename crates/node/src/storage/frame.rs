@@ -1,10 +1,10 @@
-//! What every version of the state file has in common.
+//! The frame that every version of the state file has.
 //!
 //! ```text
 //! magic (8) | format version u16 | length of the whole file u32 | content of that version | CRC32 of all before it
 //! ```
-//! Integers are little-endian. Every version keeps this frame, so that a damaged file and one of a newer version can
-//! be told apart; the content may change with the version.
+//! Integers are little-endian. Every version keeps this frame, so that a damaged file and a file of a newer version can
+//! be distinguished; the content may change with the version.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use thiserror::Error;
 const MAGIC: [u8; 8] = *b"cnclv-st";
 const HEAD_BYTES: usize = MAGIC.len() + 2 + 4;
 const CRC_BYTES: usize = 4;
-/// Larger files are not state files: none is written, and nothing is read into memory beyond this.
+/// Larger files are no state files: none is written, and no more bytes than this are read into memory.
 pub(super) const FILE_BYTES_MAX: usize = 1 << 20;
 /// The most peers whose latest incarnation is kept: the limit of the config.
 pub(super) const SEEN_MAX: usize = 256;
@@ -26,11 +26,11 @@ pub(super) const SEEN_MAX: usize = 256;
 pub enum Damage {
     /// It does not begin like a state file.
     Magic,
-    /// It has not the length it was written with.
+    /// Its length differs from the length that it was written with.
     Length { found: u64 },
-    /// The checksum does not fit the content.
+    /// The checksum does not match the content.
     Checksum,
-    /// The checksum fits and the content still makes no sense.
+    /// The checksum matches, but the content is invalid.
     Content,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn seal(version: u16, content: &[u8]) -> Result<Vec<u8>, Unwritable> 
     Ok(bytes)
 }
 
-/// The format version and the content of a file that is as it was written.
+/// The format version and the content of an undamaged file.
 pub(super) fn open(bytes: &[u8]) -> Result<(u16, &[u8]), Damage> {
     let wrong_length = Damage::Length { found: bytes.len() as u64 };
     if !bytes.starts_with(&MAGIC[..bytes.len().min(MAGIC.len())]) {
@@ -98,7 +98,7 @@ pub(super) fn put_incarnation(bytes: &mut Vec<u8>, incarnation: Incarnation) {
     bytes.extend(incarnation.nonce.to_le_bytes());
 }
 
-/// Reads fields off the front of the bytes that were not read yet. No length that was read is trusted before that many bytes are there.
+/// Reads fields from the front of the remaining bytes. No length is trusted before that many bytes are there.
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Fields<'a> {

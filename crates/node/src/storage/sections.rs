@@ -3,8 +3,8 @@
 //! ```text
 //! number of sections u16 | each: instance u16, kind u16, version u16, length u32, bytes
 //! ```
-//! Sorted by instance and kind, so that the same state is always the same bytes. This code does not need to know what
-//! a section holds to keep it.
+//! Sorted by instance and kind, so that the same state is always the same bytes. This code keeps a section without
+//! knowing its content.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ impl Sections {
         Ok(bytes)
     }
 
-    /// `None` if the content is not exactly one list of sections in order, each there once.
+    /// `None` if the content is not exactly one sorted list of sections without duplicates.
     pub(super) fn decode(content: &[u8]) -> Option<Self> {
         let mut fields = Fields(content);
         let count = fields.u16()?;

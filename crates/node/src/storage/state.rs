@@ -1,4 +1,4 @@
-//! What the sections of a state file mean to this version of the program, and which of them it merely keeps.
+//! The meaning of the sections of a state file for this version of the program, and the sections that it only keeps.
 
 use std::collections::BTreeMap;
 
@@ -16,45 +16,46 @@ pub(super) const FORMAT: u16 = 2;
 const VOLUME: u16 = 1;
 const VOLUME_VERSION: u16 = 1;
 
-/// Everything the process keeps over restarts. It is written as a whole: what belongs together is never half on disk.
+/// Everything the process keeps over restarts. It is written as a whole: related records are never half on disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateFile {
     pub volume: VolumeRecord,
     /// Set when the file was of format 1. The volume's part of it is in `volume`; its reader converts the member's
     /// part into records and clears this. Until then the state cannot be written: that would forget promises.
     pub legacy: Option<RecordV1>,
-    /// All but the volume's own, those that this code does not know among them.
+    /// All sections but the volume's own, including those that this code does not know.
     sections: Sections,
 }
 
-/// Whose state this is and under what it was written.
+/// The member that owns this state, and the config it was written under.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VolumeRecord {
-    /// Whose it is.
+    /// The owner.
     pub id: NodeId,
     /// A peer has seen a later incarnation: promises are missing here.
     pub refused: bool,
-    /// Stands for the cluster's member list and leases; see [`crate::config::Config::votes_digest`].
+    /// Digest of the cluster's member list and leases; see [`crate::config::Config::votes_digest`].
     pub members: u64,
-    /// Epochs of one kind mean nothing to the other.
+    /// Epochs of one kind of safety cannot be compared with epochs of the other.
     pub safety: Safety,
-    /// The latest incarnation of every peer this member was ever connected to: an earlier one has forgotten its promises.
+    /// The latest incarnation of every peer that this member was ever connected to: an earlier one has lost promises.
     pub seen: BTreeMap<NodeId, Incarnation>,
 }
 
-/// Records whose content belongs to others than the storage: it keeps their bytes.
+/// Records whose content the storage does not interpret: it keeps their bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RecordKind {
-    /// What decides who may claim to lead.
+    /// The record of the authority.
     Authority = 3,
-    /// What the algorithm itself keeps.
+    /// The record of the algorithm.
     Algorithm = 4,
 }
 
 impl RecordKind {
     pub const ALL: [RecordKind; 2] = [RecordKind::Authority, RecordKind::Algorithm];
 
-    /// The version of its layout that this code writes, and the newest it reads. Whoever changes the layout raises it.
+    /// The version of its layout that this code writes, and the newest it reads. Any change of the layout must raise
+    /// it.
     pub fn version(self) -> u16 {
         match self {
             RecordKind::Authority | RecordKind::Algorithm => 1,
@@ -87,8 +88,8 @@ impl StateFile {
         StateFile { volume, legacy: None, sections: Sections::default() }
     }
 
-    /// A record as it was put. The version of an election's record is between 1 and [`RecordKind::version`]; other
-    /// machines check their own.
+    /// A record with the version it was stored with. The version of an election's record is between 1 and
+    /// [`RecordKind::version`]; other machines check their own.
     pub fn record(&self, instance: InstanceId, kind: RecordKind) -> Option<&Section> {
         self.sections.get(instance, kind.number())
     }

@@ -1,4 +1,4 @@
-//! State files of format 1, which were one fixed row of fields. They are read, and never written again.
+//! State files of format 1, which were one fixed row of fields. They are read, and never written.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use member::{Incarnation, Safety};
 
 use super::frame::Fields;
 
-/// Everything a file of format 1 holds, in plain values: the member's own types may have moved on since.
+/// The content of a file of format 1, in plain values: the member's own types may have changed since.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordV1 {
     pub id: NodeId,
@@ -20,7 +20,7 @@ pub struct RecordV1 {
     pub ceiling: u64,
     /// The largest epoch of a quorum reign that was followed.
     pub followed: u64,
-    /// What was granted in a quorum reign; `None` if that is not known.
+    /// The last grant of a quorum reign; `None` if it is not known.
     pub vote: Option<VoteV1>,
     pub seen: BTreeMap<NodeId, Incarnation>,
 }
@@ -28,7 +28,7 @@ pub struct RecordV1 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VoteV1 {
     pub epoch: u64,
-    /// Which life of which member the epoch was granted to.
+    /// The incarnation of the member that the epoch was granted to.
     pub holder: Option<(NodeId, Incarnation)>,
     pub longest_lease: Duration,
 }
@@ -50,8 +50,8 @@ pub(super) fn decode(content: &[u8]) -> Option<RecordV1> {
     fields.0.is_empty().then_some(record)
 }
 
-/// One byte that says how much of it there is, then all fields, zero where there is nothing. The outer `None`: no vote
-/// was ever written like that.
+/// One byte that counts the parts that are present, then all fields, zero where a part is absent. The outer `None`: no
+/// vote was ever written like that.
 #[allow(clippy::option_option)]
 fn vote(fields: &mut Fields<'_>) -> Option<Option<VoteV1>> {
     let parts = fields.u8()?;
@@ -80,7 +80,7 @@ pub(super) mod tests {
         from_hex(include_str!("record-v1.hex"))
     }
 
-    /// What is in it.
+    /// The content of that file.
     pub(in crate::storage) fn full() -> RecordV1 {
         let incarnation = Incarnation { counter: 3, nonce: 0x0123_4567_89ab_cdef };
         let vote =

@@ -84,7 +84,7 @@ async fn a_member_does_not_start_with_the_volume_of_another() {
         let refused = run(&[], &live.cluster, &config, 2, &of_another).await;
         let said = stderr(&refused);
         assert_eq!(refused.status.code(), Some(2), "{safety}: {said}");
-        assert!(said.contains("that of member 1, and this is member 2") && said.contains("--data-dir"), "{said}");
+        assert!(said.contains("belongs to member 1, and this is member 2") && said.contains("--data-dir"), "{said}");
         live.cluster.start(1).unwrap();
         live.cluster.start(2).unwrap();
         live.agreement(ALL).await;

@@ -308,7 +308,7 @@ fn an_empty_list_is_refused() {
 #[test]
 fn an_address_that_nobody_can_dial_is_refused() {
     let printed = problem(&changed("[timing]", "insecure = true\n[timing]").replace("127.0.0.1:7402", "0.0.0.0:7402"));
-    assert!(printed.starts_with("config/x.toml:16: nobody can dial") && printed.contains("listen"), "{printed}");
+    assert!(printed.starts_with("config/x.toml:16: no member can dial") && printed.contains("listen"), "{printed}");
 }
 
 #[test]

@@ -18,10 +18,10 @@ use crate::rng::{Rng, word_at};
 /// How many receivers are fetched from memory at a time, before their messages are delivered.
 const BATCH: usize = 128;
 
-/// With so few messages there is nothing to gain.
+/// With so few messages a batch brings no gain.
 const FEW: usize = 16;
 
-/// If more than one node in so many gets a message, memory is read in order anyway.
+/// If more than one node in this many gets a message, memory is read in order anyway.
 const DENSE: usize = 2;
 
 /// A node's id right before the head of its machine: one cache line per delivery, not two.
@@ -75,12 +75,12 @@ where
         &self.nodes[node].machine
     }
 
-    // Both are once in the loop and small; out of line they cost a third of a message.
+    // Both are called once in the loop and are small; out of line they cost a third of a message.
     #[allow(clippy::inline_always)]
     #[inline(always)]
     fn step(&mut self, me: usize, input: Input<P>) {
         self.steps += 1;
-        // A function of the step's number, not of a generator's state: nobody pays for it who does not look at it.
+        // A function of the step's number, not of a generator's state: a machine that ignores it pays nothing.
         let (view, dice) = (&self.setup.view, word_at(self.setup.seed, self.steps));
         let node = &mut self.nodes[me];
         let ctx = Ctx { me: node.uid, view, settings: &self.setup.settings, dice };
@@ -107,7 +107,7 @@ where
         }
     }
 
-    /// Everybody whose round has come dies before anything else happens in it.
+    /// Every node whose round has come dies before anything else happens in the round.
     pub(crate) fn crash_due(&mut self) {
         while let Some(&(node, round)) = self.setup.crashes.get(self.crashed) {
             if round * ROUND > self.net.now {
@@ -138,7 +138,7 @@ where
         true
     }
 
-    /// Nothing in flight, and nobody waits for a timer to decide: a continuous machine would go on for ever.
+    /// No message is in flight, and no undecided node waits for a timer: a continuous machine would run for ever.
     fn over(&mut self) -> bool {
         self.net.queue.len() == 0
             && self.net.stored.is_empty()
@@ -160,8 +160,8 @@ where
 }
 
 impl<P: Election, O: Observer> Engine<'_, P, Fifo<P::Link, P::Message, O::Tag>, O> {
-    /// Delivers the first `count` messages. Where their receivers are too many for the cache and too far apart for
-    /// the processor to guess, waiting for one after the other would be most of the work: a batch is read at once.
+    /// Delivers the first `count` messages. If their receivers are too many for the cache and too far apart for the
+    /// processor to prefetch, most of the time would be spent waiting for memory: a batch is read at once.
     fn deliver_round(&mut self, count: usize) {
         let scattered = count > FEW && count < self.nodes.len() / DENSE;
         let mut left = count;
@@ -211,7 +211,7 @@ pub(crate) fn run_sync<P: Election, O: Observer>(setup: &Setup, observer: O) -> 
     engine.trail(&started, last_delivery, peak)
 }
 
-/// The first message an election of these nodes sends.
+/// The first message that an election of these nodes sends.
 pub(crate) fn first_message<P: Election>(setup: &Setup) -> Option<Flight<P::Link, P::Message, ()>> {
     let mut engine: Engine<'_, P, Fifo<_, _, _>, Blind> = Engine::new(setup, Fifo(VecDeque::new()), Blind);
     (0..setup.view.len()).for_each(|node| engine.wake(node));

@@ -22,7 +22,7 @@ use crate::observe::ROUND;
 /// One round as a machine's timers see it.
 const ROUND_TIME: Duration = Duration::from_nanos(ROUND);
 
-/// What a run is made of, whatever the machine.
+/// The description of a run, for any machine.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub view: View,
@@ -31,11 +31,11 @@ pub(crate) struct Setup {
     /// Ascending by round.
     pub crashes: Vec<(usize, u64)>,
     pub seed: u64,
-    /// A run that takes more steps than this is given up.
+    /// A run that takes more steps than this is ended.
     pub step_limit: u64,
 }
 
-/// Who starts by its own will. `All` of ten million nodes needs no list.
+/// The initiators. `All` of ten million nodes needs no list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Initiators {
     All,
@@ -70,7 +70,7 @@ impl Initiators {
     }
 }
 
-/// What a run left behind.
+/// The results of a run.
 #[derive(Debug)]
 pub(crate) struct Trail {
     pub verdicts: Vec<Verdict>,
@@ -80,25 +80,25 @@ pub(crate) struct Trail {
     pub rounds: u64,
     pub steps: u64,
     pub peak_in_flight: usize,
-    /// Held by the simulator's arrays at the end, machines included; not what a machine holds on the heap itself.
+    /// Bytes of the simulator's arrays at the end, machines included; without a machine's own heap memory.
     pub bytes: usize,
     pub wall: Duration,
-    /// Of the wall time, what this thread was at work.
+    /// The part of the wall time in which this thread was on a processor.
     pub busy: Duration,
-    /// The step limit ended it.
+    /// The step limit ended the run.
     pub gave_up: bool,
 }
 
-/// Where a node stands.
+/// The result of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Verdict {
     #[default]
     Undecided,
     Won,
     Follows(NodeId),
-    /// Knows that somebody won, but not who.
+    /// Knows that a node won, but not which.
     FollowsSomebody,
-    /// Dead, whatever it said before.
+    /// Dead, whatever it decided before.
     Dead,
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn view(row: &Row, ids: Vec<Uid>) -> View {
     match row.topology {
         algorithms::Topology::Ring => View::ring(ids),
         algorithms::Topology::Mesh => View::mesh(ids),
-        // Until graph experiments can say their edges: the complete graph.
+        // The complete graph, until experiments can describe the edges of a graph.
         algorithms::Topology::Graph => {
             let edges: Vec<(usize, usize)> = (0..ids.len()).flat_map(|a| (0..a).map(move |b| (b, a))).collect();
             View::graph(ids, &edges)

@@ -1,4 +1,4 @@
-//! Messages in flight: a ring buffer where all take one round, a heap where delays are random.
+//! Messages in flight: a ring buffer if all take one round, a heap if delays are random.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use crate::observe::ROUND;
 use crate::rng::Rng;
 
-/// A message on its way. `link` is the receiver's name of the link it comes in on.
+/// A message on its way. `link` is the receiver's name of the link on which it arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight<L, M, T> {
     pub to: u32,
@@ -23,7 +23,7 @@ pub(crate) trait Queue<L, M, T> {
     fn bytes(&self) -> usize;
 }
 
-/// Unit delays: what is sent in round r arrives in round r + 1, in the order of sending.
+/// Unit delays: a message sent in round r arrives in round r + 1, in the order of sending.
 #[derive(Debug)]
 pub(crate) struct Fifo<L, M, T>(pub VecDeque<Flight<L, M, T>>);
 
@@ -85,7 +85,7 @@ impl<L: Copy + Eq + Hash, M, T> Queue<L, M, T> for Delays<L, M, T> {
     }
 }
 
-/// Something that happens at a time; the earliest is the greatest, as `BinaryHeap` wants it.
+/// An event at a time; the earliest is the greatest, as `BinaryHeap` requires.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Due<W> {
     pub at: u64,
@@ -113,7 +113,7 @@ impl<W> Ord for Due<W> {
     }
 }
 
-/// A multiplicative hash: links are small numbers and nobody attacks a simulation.
+/// A multiplicative hash: links are small numbers, and a simulation has no attackers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mix(u64);
 

@@ -1,4 +1,4 @@
-//! Runs synchronous machines round by round, as they are: no synchroniser, silence skipped.
+//! Runs synchronous machines round by round, without a synchroniser, and skips silent rounds.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,7 +19,7 @@ struct Ring<'a, R: Rounds, O: Observer> {
     counts: Counts,
     /// What the right neighbours read next round, grouped by receiver because nodes run in order.
     sent: Vec<(u32, R::Message, O::Tag)>,
-    /// When each node next wants to run without a message; entries of an earlier wish are stale.
+    /// When each node next wants to run without a message; entries of an earlier request are stale.
     alarms: BinaryHeap<Reverse<(u64, u32)>>,
     wish: Vec<u64>,
     inbox: Vec<R::Message>,
@@ -90,7 +90,7 @@ impl<'a, R: Rounds, O: Observer> Ring<'a, R, O> {
         }
         while let Some(&Reverse((at, node))) = self.alarms.peek() {
             if self.wish[node as usize] == at {
-                // Decided nodes that only wait do not keep a run going.
+                // Decided nodes that only wait do not prolong a run.
                 return (self.undecided > 0).then_some(at);
             }
             self.alarms.pop();
@@ -98,7 +98,7 @@ impl<'a, R: Rounds, O: Observer> Ring<'a, R, O> {
         None
     }
 
-    /// Runs everybody with a message or a due alarm, in order of position.
+    /// Runs every node with a message or a due alarm, in order of position.
     fn round(&mut self, round: u64, arriving: &mut Vec<(u32, R::Message, O::Tag)>) {
         let mut arriving = arriving.drain(..).peekable();
         let mut due = Vec::new();
@@ -163,7 +163,7 @@ impl<'a, R: Rounds, O: Observer> Ring<'a, R, O> {
                     self.observer.decided(round * ROUND, me, outcome);
                     self.undecided -= usize::from(before.undecided());
                     self.undecided += usize::from(verdict.undecided());
-                    // It gets one more round to say whether it has anything left to do.
+                    // The node gets one more round to report whether it has anything left to do.
                     round + 1
                 }
             }

@@ -7,7 +7,7 @@ use super::queue::Due;
 #[derive(Debug)]
 pub(crate) struct Timers<T> {
     heap: BinaryHeap<Due<(u32, T)>>,
-    /// The entry of the heap that counts.
+    /// The entry of the heap that is valid.
     set: BTreeMap<(u32, T), u64>,
     seq: u64,
 }
@@ -44,7 +44,7 @@ impl<T: Copy + Ord> Timers<T> {
         live.min_by_key(|due| (due.at, due.seq)).map(|due| due.what)
     }
 
-    /// The next timer that is due by `now`; it is gone then.
+    /// Removes and returns the next timer that is due by `now`.
     #[inline]
     pub(crate) fn pop_due(&mut self, now: u64) -> Option<(u32, T)> {
         if self.heap.is_empty() || self.next_at()? > now {

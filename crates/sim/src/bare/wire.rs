@@ -1,4 +1,4 @@
-//! The outbox of a bare run: every effect goes straight to where it belongs.
+//! The outbox of a bare run: every effect is carried out directly.
 
 use algorithms::drive::Counts;
 use algorithms::{Election, Link, Message, Outbox, Outcome, Span, View};
@@ -17,7 +17,7 @@ pub(crate) struct Net<P: Election, Q, O> {
     pub stored: Vec<(u32, P::Durable)>,
     pub counts: Counts,
     pub verdicts: Vec<Verdict>,
-    /// Living nodes without a verdict.
+    /// Living nodes without a result.
     pub undecided: usize,
     pub observer: O,
     pub now: u64,
@@ -51,7 +51,7 @@ where
     }
 
     fn set_timer(&mut self, timer: P::Timer, after: Span) {
-        // The upper half of the word: machines tend to use the lower one.
+        // The upper half of the word: machines mostly use the lower half.
         let after = after.draw(self.dice.rotate_left(32)).as_nanos() as u64;
         self.net.timers.set(self.me as u32, timer, self.net.now + after);
     }
@@ -60,7 +60,7 @@ where
         self.net.timers.cancel(self.me as u32, timer);
     }
 
-    /// Nobody comes back from the dead in a bare run: the disk is never read.
+    /// No node restarts in a bare run: the disk is never read.
     fn persist(&mut self, _: P::Durable) {}
 
     fn store(&mut self, record: P::Durable) {

@@ -79,13 +79,13 @@ impl<S: Subject> World<'_, S> {
             process.disk.answers_since = now;
         }
         if std::mem::take(&mut process.disk.held) {
-            // Not here: a paused process does not notice before it runs again.
+            // Not here: a paused process notices nothing before it runs again.
             let start = process.start;
             self.schedule(now, What::Written { node, start });
         }
     }
 
-    /// TCP sends again what a cut swallowed, after its own timeout.
+    /// TCP retransmits what a cut held back, after its own timeout.
     fn release(&mut self, held: Vec<Parcel<S::Message>>) {
         self.dirty = true;
         for parcel in held {
@@ -109,7 +109,7 @@ impl<S: Subject> World<'_, S> {
         self.after_step(node);
     }
 
-    /// The process is gone; the kernel closes its connections.
+    /// The process ends; the kernel closes its connections.
     pub(super) fn kill(&mut self, node: usize) {
         if self.processes[node].driver.is_none() {
             return;
@@ -129,7 +129,7 @@ impl<S: Subject> World<'_, S> {
         self.forget_deferred(node);
     }
 
-    /// The disk is lost too. Only ever a minority's, and only where everybody else has written down what it granted.
+    /// The disk is lost too. Only ever a minority's, and only if all other voters have recorded what it granted.
     fn wipe(&mut self, node: usize) {
         let voters = (0..self.processes.len()).filter(|&voter| self.votes(voter));
         let known = |at: usize| self.processes[at].disk.record.as_ref().and_then(S::vote).is_some();
@@ -144,7 +144,7 @@ impl<S: Subject> World<'_, S> {
         self.invariants.wiped(node);
     }
 
-    /// Closes the own end: the peer is told, the closer knows.
+    /// Closes the node's own end: the peer gets the news, the node knows it.
     pub(super) fn hang_up(&mut self, node: usize, peer: usize) {
         if let Some(conn) = self.network.close(node, peer) {
             self.dirty = true;
@@ -173,7 +173,7 @@ impl<S: Subject> World<'_, S> {
 
     pub(super) fn up(&mut self, node: usize, start: u32, peer: usize, conn: ConnId) {
         if self.processes[node].start != start || self.processes[node].driver.is_none() {
-            // It died between the handshake and the news of it.
+            // The node died between the handshake and the news of it.
             return self.post(Parcel { conn, from: node, to: peer, what: Transit::Fin });
         }
         self.dirty = true;
@@ -181,14 +181,14 @@ impl<S: Subject> World<'_, S> {
         if self.network.open(node, peer, conn).is_some() {
             self.input(node, Input::PeerDown(id));
         }
-        // Killed by the step before, it has closed this end again.
+        // If the step before killed the node, this end is closed again.
         if self.network.end(node, peer) == Some(conn) {
             self.processes[node].dials.failed[peer] = 0;
             self.input(node, Input::PeerUp(id));
         }
     }
 
-    /// Dials everybody the machine wants and has no connection to.
+    /// Dials every member that the machine wants and has no connection to.
     pub(super) fn plan_dials(&mut self, node: usize) {
         let Some(machine) = self.processes[node].machine() else { return };
         let wanted = machine.links(self.view);

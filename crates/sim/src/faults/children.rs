@@ -15,7 +15,7 @@ impl<S: Subject> World<'_, S> {
             return;
         }
         let leads = process.standing.is_some_and(|standing| standing.role == Role::Leader);
-        // Voters must not take the end of this process for the end of its child: it waits until they know of it.
+        // Voters must not take the end of this process for the end of its child: the child waits until they know of it.
         let waits = leads && self.settings.on_close == OnClose::Immediate;
         process.child = if waits { Child::Waits } else { Child::Acts };
         self.stats.children += 1;
@@ -37,10 +37,10 @@ impl<S: Subject> World<'_, S> {
         self.schedule(self.now + after, What::ChildStopped { node, start });
     }
 
-    /// Where a member stands from now on.
+    /// The member changed its standing.
     pub(super) fn became(&mut self, node: usize, now: Standing) {
         if now.role != Role::Leader {
-            // The word that it leads no more does not reach its child before the lease ends.
+            // The news that the member leads no more does not reach its child before the lease ends.
             self.orphan_child(node);
             self.processes[node].lease_until = 0;
             self.processes[node].let_child_act();
@@ -48,7 +48,7 @@ impl<S: Subject> World<'_, S> {
         self.processes[node].standing = Some(now);
     }
 
-    /// What the child of a leader does goes on until the lease ends.
+    /// The child of a leader acts until the lease ends.
     pub(super) fn orphan_child(&mut self, node: usize) {
         let process = &mut self.processes[node];
         let leads = process.standing.filter(|standing| standing.role == Role::Leader);

@@ -1,5 +1,5 @@
-//! Fault runs: whole members in a world where processes die, pause and return, links break, disks are slow and
-//! clocks drift, all from one seed. First faults, then everything is healed and progress is required.
+//! Fault runs: whole members in a world where processes die, pause and return, links break, disks are slow and clocks
+//! drift, all from one seed. First there are faults; then all faults end and progress is required.
 
 mod actions;
 mod children;
@@ -34,18 +34,18 @@ use plan::{Action, Plan};
 use trace::Trace;
 use world::{BACKOFF_MAX, DIAL_TIMEOUT, World};
 
-/// How long an agreement is watched.
+/// How long an agreement is observed.
 const KEEPS: Duration = Duration::from_secs(3);
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct FaultOptions {
     pub safety: Safety,
     pub preempt: bool,
-    /// How many members; drawn from the seed (2..7) if not said.
+    /// The number of members; drawn from the seed (2..7) if it is `None`.
     pub nodes: Option<usize>,
-    /// How far clocks err, as a multiple of `max_drift`.
+    /// The error of the clocks, as a multiple of `max_drift`.
     pub drift: f64,
-    /// How many of the last lines a broken run shows.
+    /// The number of last lines that a broken run shows.
     pub trace_lines: usize,
 }
 
@@ -73,13 +73,13 @@ impl MemberVisitor for Run<'_> {
     }
 }
 
-/// The same for anything that behaves like a member; `row` says what is expected of it.
+/// The same for anything that behaves like a member; `row` describes what is expected of it.
 pub fn run_subject<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions) -> FaultReport {
     let report = one_run::<S>(row, seed, options, Trace::default());
     if report.violations.is_empty() {
         return report;
     }
-    // The same again, this time taking notes.
+    // The same run again, this time with a trace.
     one_run::<S>(row, seed, options, Trace::keeping(options.trace_lines))
 }
 
@@ -111,7 +111,7 @@ fn settings(row: &Row, options: &FaultOptions) -> Settings {
     Settings { election, preempt: options.preempt, timing: Timing::default(), ..Settings::default() }
 }
 
-/// Shuffled ids, with priorities now and then, unless the row cannot count with them.
+/// Shuffled ids, sometimes with priorities, unless the row does not support them.
 fn view(row: &Row, settings: &Settings, nodes: usize, rng: &mut Rng) -> View {
     let mut ids: Vec<Uid> = (1..=nodes as u32).map(Uid::plain).collect();
     rng.shuffle(&mut ids);
@@ -136,7 +136,7 @@ fn roles(settings: &mut Settings, view: &View, rng: &mut Rng) {
     }
 }
 
-/// By when everybody must agree again, from the heal on.
+/// The time after the heal by which all members must agree again.
 fn bound(guarantee: Guarantee, settings: &Settings, plan: &Plan, nodes: usize) -> Duration {
     let (timing, election) = (&settings.timing, &settings.election);
     let hops = Duration::from_millis(5) * nodes as u32;
@@ -144,9 +144,9 @@ fn bound(guarantee: Guarantee, settings: &Settings, plan: &Plan, nodes: usize) -
     let dials = Duration::from_nanos(BACKOFF_MAX + DIAL_TIMEOUT);
     // Every span may be drawn half as long again.
     let elections = timing.lease + timing.start_grace + 4 * watchdog + settings.preempt_after;
-    // If everybody stepped down, nobody stands for the first while, and all but one for a second one.
+    // If all members stepped down, none stands for the first while, and all but one do not stand for a second one.
     let abstains = if plan.kinds.contains(&FaultKind::Operator) { 2 * ABSTAIN } else { Duration::ZERO };
-    // A voter settles; a winner that could not reign is left out for a while.
+    // A voter settles; a winner that did not come to lead is left out for a while.
     let reign = if guarantee == Guarantee::Component { Duration::ZERO } else { 4 * timing.lease + FORGIVE };
     reign + dials + elections * 3 / 2 + timing.suspect_after * 2 + abstains
 }

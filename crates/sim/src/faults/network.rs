@@ -1,4 +1,5 @@
-//! Connections like TCP's: both ends are told, each direction is FIFO, and an end may be open after the other closed.
+//! Connections like TCP's: both ends get the news, each direction is FIFO, and an end may be open after the other
+//! closed.
 
 use crate::rng::Rng;
 
@@ -8,7 +9,7 @@ use super::plan::US;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct ConnId(pub u64);
 
-/// What travels on a connection.
+/// What is sent on a connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Transit<M> {
     Data(M),
@@ -16,7 +17,7 @@ pub(crate) enum Transit<M> {
     Fin,
 }
 
-/// A thing on its way, or held back by a cut.
+/// A message on its way, or held back by a cut.
 #[derive(Clone, Debug)]
 pub(crate) struct Parcel<M> {
     pub conn: ConnId,
@@ -38,11 +39,11 @@ pub(crate) struct Network<M> {
 struct Pair<M> {
     /// The sender's end, if open.
     open: Option<ConnId>,
-    /// How many cuts lie on this direction.
+    /// The number of cuts on this direction.
     cuts: u32,
-    /// Sent into a cut: TCP tries again when it is mended.
+    /// Sent into a cut: TCP retransmits it when the cut ends.
     held: Vec<Parcel<M>>,
-    /// Nothing sent from now on arrives before this.
+    /// No later send arrives before this.
     latest: u64,
     /// When the sender's end was, or will be, reported open.
     up_at: u64,
@@ -72,13 +73,13 @@ impl<M> Network<M> {
         self.pair(from, to).cuts > 0
     }
 
-    /// Mostly fast, sometimes as slow as it gets.
+    /// Mostly fast, sometimes with the longest delay.
     fn delay(&self, rng: &mut Rng) -> u64 {
         let max = if rng.chance(90) { (self.delay_max / 4).max(51 * US) } else { self.delay_max };
         rng.between(50 * US, max)
     }
 
-    /// When something sent now arrives: never before what was sent earlier.
+    /// When a message sent now arrives: never before a message sent earlier.
     pub(crate) fn arrival(&mut self, now: u64, from: usize, to: usize, rng: &mut Rng) -> u64 {
         let drawn = now + self.delay(rng);
         let pair = self.pair_mut(from, to);
@@ -86,7 +87,8 @@ impl<M> Network<M> {
         pair.latest
     }
 
-    /// When the news of a close arrives. A reset overtakes what is still on its way, but not the opening itself.
+    /// When the news of a close arrives. A reset overtakes messages that are still on their way, but not the opening
+    /// itself.
     pub(crate) fn fin_arrival(&mut self, now: u64, from: usize, to: usize, rng: &mut Rng) -> u64 {
         if rng.chance(50) {
             return self.arrival(now, from, to, rng);
@@ -94,14 +96,14 @@ impl<M> Network<M> {
         (now + rng.between(50 * US, 200 * US)).max(self.pair(to, from).up_at + 1)
     }
 
-    /// A new connection between the two; says when each side is told.
+    /// A new connection between the two; returns when each side gets the news.
     pub(crate) fn connect(&mut self, now: u64, a: usize, b: usize, rng: &mut Rng) -> (ConnId, u64, u64) {
         self.next += 1;
         let (at_a, at_b) = (now + self.delay(rng), now + self.delay(rng));
         for (x, y, up_x, up_y) in [(a, b, at_a, at_b), (b, a, at_b, at_a)] {
             let pair = self.pair_mut(x, y);
             pair.up_at = up_x;
-            // The first frame cannot be there before the far side knows the connection.
+            // The first frame cannot arrive before the far side knows the connection.
             pair.latest = pair.latest.max(up_y);
         }
         (ConnId(self.next), at_a, at_b)
@@ -125,7 +127,7 @@ impl<M> Network<M> {
         self.pair_mut(from, to).cuts += 1;
     }
 
-    /// Takes one cut away; returns what it held back if it was the last.
+    /// Removes one cut; returns what was held back if it was the last.
     pub(crate) fn mend(&mut self, from: usize, to: usize) -> Vec<Parcel<M>> {
         let pair = self.pair_mut(from, to);
         pair.cuts = pair.cuts.saturating_sub(1);
@@ -154,7 +156,7 @@ impl<M> Network<M> {
         true
     }
 
-    /// Since when the two talk undisturbed.
+    /// Since when the connection of the two is undisturbed.
     pub(crate) fn intact_since(&self, a: usize, b: usize) -> Option<u64> {
         self.pair(a.min(b), a.max(b)).intact_since
     }

@@ -1,4 +1,4 @@
-//! What goes wrong in a run, drawn from the seed before it starts.
+//! The faults of a run, drawn from the seed before it starts.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ pub(crate) const US: u64 = 1_000;
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// The kinds of faults. Each seed switches some off altogether: what only shows in the absence of another fault would
-/// never be met if all were always on.
+/// The kinds of faults. Each seed switches some off altogether: a defect that shows only in the absence of another
+/// fault would never be found if all were always on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum FaultKind {
     Kill,
-    /// Dies between two effects of a step.
+    /// Ends the process between two effects of a step.
     KillMidStep,
     Restart,
     Pause,
@@ -23,10 +23,10 @@ pub enum FaultKind {
     Flap,
     Operator,
     SlowNetwork,
-    /// Every write is slow, and now and then a disk answers nothing for as long as several leases.
+    /// Every write is slow, and sometimes a disk does not answer for several leases.
     SlowDisk,
     Drift,
-    /// Restarts without its disk; under quorum only.
+    /// Restarts without the disk; under quorum only.
     Wipe,
     /// A child process acts on a member's leadership.
     Children,
@@ -70,33 +70,33 @@ impl FaultKind {
     }
 }
 
-/// One thing the plan does to the cluster. Nodes are positions.
+/// One action of the plan. Nodes are positions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Action {
     Start(usize),
     Kill(usize),
-    /// Kills after that many more effects.
+    /// Kills after this many more effects.
     KillAfter(usize, u64),
     Pause(usize),
     Resume(usize),
-    /// Nothing gets from the first to the second.
+    /// No message gets from the first to the second.
     Cut(usize, usize),
     Mend(usize, usize),
     Elect(usize),
     StepDown(usize),
-    /// If the first leads it is to hand over to the second.
+    /// If the first leads it is told to hand over to the second.
     Transfer(usize, usize),
     /// A child process begins to depend on this member's leadership, or ends by itself.
     Attach(usize),
     Detach(usize),
-    /// Kills it and takes its disk away.
+    /// Kills the process and removes its disk.
     Wipe(usize),
-    /// No write of this member ends before its disk goes on.
+    /// No write of this member ends before its disk answers again.
     HangDisk(usize),
     FreeDisk(usize),
-    /// The last fault is over: everything is mended, resumed and restarted.
+    /// The last fault ends: all cuts end, all processes are resumed and restarted.
     Heal,
-    /// Everybody must agree by now.
+    /// All members must agree by now.
     Agreed,
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Only deaths for good and nothing slow: the world Garcia-Molina's assertions are about.
+    /// Only deaths for good and nothing slow: the conditions of Garcia-Molina's assertions.
     pub(crate) fn calm(&self) -> bool {
         self.kinds.iter().all(|kind| matches!(kind, FaultKind::Kill | FaultKind::KillMidStep))
     }
@@ -171,7 +171,7 @@ impl Drawing<'_> {
 
     fn faults(&mut self) -> u64 {
         let end = self.rng.between(3 * SECOND, 12 * SECOND);
-        // Some runs are let settle first, some are disturbed while they start.
+        // Some runs settle first, some are disturbed while they start.
         let mut at = if self.rng.chance(60) { 2 * SECOND } else { self.rng.below(600 * MS) };
         while at < end {
             let what = self.rng.index(self.kinds.len().max(1));
@@ -219,7 +219,7 @@ impl Drawing<'_> {
                 let action = if self.rng.chance(50) { Action::Elect(node) } else { Action::StepDown(node) };
                 self.actions.push((at, action));
                 if self.quorum {
-                    // Whoever leads a little later.
+                    // The member that leads a little later.
                     let to = self.rng.index(self.nodes);
                     self.actions.extend((0..self.nodes).map(|from| (at + span, Action::Transfer(from, to))));
                 }
@@ -229,7 +229,7 @@ impl Drawing<'_> {
                 self.actions.push((at + span, Action::Start(node)));
             }
             FaultKind::Children => {
-                // The member that leads then is among them.
+                // One of them is the member that leads then.
                 self.actions.extend((0..self.nodes).map(|node| (at, Action::Attach(node))));
                 self.actions.extend((0..self.nodes).map(|node| (at + span, Action::Detach(node))));
             }

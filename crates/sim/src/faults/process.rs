@@ -1,4 +1,4 @@
-//! One process of a simulated cluster: its machine and what it still owes, its disk, its child, its dials.
+//! One process of a simulated cluster: its machine and its open effects, its disk, its child, its dials.
 
 use std::collections::VecDeque;
 
@@ -13,23 +13,23 @@ use super::subject::Subject;
 pub(crate) struct Process<S: Subject> {
     /// `None`: dead.
     pub driver: Option<Driver<S, u64>>,
-    /// Counts its starts; what was meant for an earlier one is void.
+    /// Counts its starts; events for an earlier start are void.
     pub start: u32,
     pub paused: bool,
     pub disk: Disk<S>,
-    /// When the world will next look at its timers.
+    /// When the world next fires its timers.
     pub wakes_at: Option<u64>,
-    /// Dies when it has carried out that many more effects.
+    /// Dies when it has carried out this many more effects.
     pub doom: Option<u64>,
     pub dials: Dials,
-    /// What it last announced; nothing while it is dead.
+    /// Its last announcement; `None` while it is dead.
     pub standing: Option<Standing>,
     /// Since when its voter is settled.
     pub settled_since: Option<u64>,
     /// Until when it may claim to lead.
     pub lease_until: u64,
     pub child: Child,
-    /// A child of an earlier leadership that acts until its lease ends, whatever became of the process.
+    /// A child of an earlier leadership that acts until its lease ends, even if the process has ended.
     pub orphan: Option<Orphan>,
 }
 
@@ -106,7 +106,7 @@ impl<S: Subject> Process<S> {
         self.driver.is_some() && !self.paused
     }
 
-    /// All that is lost with the process. Of the writes under way the first `survive` make it to the disk.
+    /// All that is lost with the process. Of the writes under way the first `survive` reach the disk.
     pub(crate) fn die(&mut self, survive: usize) {
         self.driver = None;
         self.paused = false;

@@ -1,4 +1,4 @@
-//! What a fault run found, in a form that reproduces it.
+//! The result of a fault run, in a form that reproduces it.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct FaultReport {
     /// The kinds of faults this seed has.
     pub kinds: Vec<FaultKind>,
     pub stats: Stats,
-    /// Of everything that happened and was announced: equal for equal runs.
+    /// Digest of all events and announcements: equal for equal runs.
     pub digest: u64,
     pub violations: Vec<Violation>,
     /// The last lines before the violation.
@@ -62,7 +62,7 @@ impl FaultReport {
         self.violations.is_empty()
     }
 
-    /// The one command that shows this run again.
+    /// The command that repeats this run.
     pub fn command(&self) -> String {
         let mut command = format!("ctl sim faults --algorithm {} --seed {}", self.algorithm, self.seed);
         if self.options.safety != Safety::Classic {

@@ -1,4 +1,4 @@
-//! Runs a range of seeds on all cores. Runs share nothing, so the order they end in does not matter.
+//! Runs a range of seeds on all cores. Runs share nothing, so the order in which they end does not matter.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use algorithms::catalog::Row;
 
 use super::{FaultOptions, FaultReport, run_faults};
 
-/// What a range of seeds gave.
+/// The results of a range of seeds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ManyReport {
     pub algorithm: &'static str,
@@ -21,7 +21,7 @@ pub struct ManyReport {
     pub kills: u64,
     pub reigns: u64,
     pub slowest_settle_ms: u64,
-    /// Of all runs, in the order of the seeds.
+    /// Digest of all runs, in the order of the seeds.
     pub digest: u64,
 }
 
@@ -29,7 +29,7 @@ impl ManyReport {
     pub const KEPT: usize = 10;
 }
 
-/// Runs all seeds; `progress` is told how many are done, from any thread.
+/// Runs all seeds; `progress` gets the number of finished runs, from any thread.
 pub fn run_many(
     row: &'static Row,
     seeds: Range<u64>,

@@ -1,4 +1,4 @@
-//! What the invariants are shown of the world.
+//! The part of the world that the invariants see.
 
 use algorithms::{Epoch, StateVector};
 use member::reign::{Holder, Reign};
@@ -10,7 +10,7 @@ use super::subject::Subject;
 use super::world::World;
 
 impl<S: Subject> World<'_, S> {
-    /// Notes which connections have become or ceased to be undisturbed.
+    /// Records which connections have become or ceased to be undisturbed.
     pub(super) fn look(&mut self) {
         if !std::mem::take(&mut self.dirty) {
             return;
@@ -27,7 +27,7 @@ impl<S: Subject> World<'_, S> {
         }
     }
 
-    /// Everybody reachable over undisturbed connections.
+    /// All members reachable over undisturbed connections.
     fn component(&self, of: usize) -> NodeSet {
         let mut component = NodeSet::default();
         let mut reached = vec![of];
@@ -60,7 +60,7 @@ impl<S: Subject> World<'_, S> {
         self.invariants.announced(&announced, &Scene { members, component, whole, stable_since, linked_since });
     }
 
-    /// A member that waits for its disk is as good as not there.
+    /// A member that waits for its disk counts as absent.
     fn disk_answers_since(&self, node: usize) -> u64 {
         let disk = &self.processes[node].disk;
         if disk.hangs { self.now } else { disk.answers_since }
@@ -71,7 +71,7 @@ impl<S: Subject> World<'_, S> {
         self.invariants.granted(&Granted { node, epoch, holder }, members);
     }
 
-    /// Notes when a voter has settled.
+    /// Records when a voter has settled.
     pub(super) fn note_settled(&mut self, node: usize) {
         let process = &mut self.processes[node];
         let settled = process.machine().and_then(S::reign).is_some_and(Reign::is_settled);
@@ -100,7 +100,7 @@ impl<S: Subject> World<'_, S> {
         };
         let claims = self.processes.iter().enumerate().flat_map(|(node, process)| {
             let own = leads(process);
-            // A later leadership of the same member is no other leader.
+            // A later leadership of the same member is not another leader.
             let orphan = orphans(process).filter(|_| own.is_none());
             own.into_iter().chain(orphan).map(move |(holder, epoch)| (node, holder, epoch))
         });
@@ -116,7 +116,7 @@ impl<S: Subject> World<'_, S> {
         }
     }
 
-    /// A dead voter will settle with what is on its disk; without one it will be blank.
+    /// A dead voter will settle with the record on its disk; without a disk it will be blank.
     fn is_bound(&self, voter: usize, holder: Holder) -> bool {
         let process = &self.processes[voter];
         if let Some(machine) = process.machine() {

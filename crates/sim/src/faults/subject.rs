@@ -1,11 +1,11 @@
-//! What the fault engine drives: a whole member, or a toy that stands in for one in a test.
+//! The machine that the fault engine drives: a whole member, or a toy that replaces one in a test.
 
 use algorithms::{Election, NodeId, Protocol, StateVector, View};
 use member::reign::{Reign, Vote};
 use member::{Authority, Command, Event, FullPos, Guarantee, Member, NodeSet, Settings};
 
 pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Settings = Settings> {
-    /// Which invariants it is held to.
+    /// Which invariants must hold for it.
     const GUARANTEE: Guarantee = Guarantee::Component;
     /// Are its epochs the terms of its algorithm?
     const HAS_TERMS: bool = false;
@@ -25,7 +25,7 @@ pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Set
         None
     }
 
-    /// What a disk says was granted.
+    /// The vote in a record.
     fn vote(_: &Self::Durable) -> Option<Vote> {
         None
     }

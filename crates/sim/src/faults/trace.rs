@@ -1,4 +1,4 @@
-//! The last lines of a run, kept when somebody asked for them.
+//! The last lines of a run, kept on request.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ impl Trace {
         }
     }
 
-    /// Something that happens to nobody in particular.
+    /// An event that belongs to no node.
     pub(crate) fn note(&mut self, now: u64, text: impl FnOnce() -> String) {
         if self.keep > 0 {
             self.push(format!("{}      {}", stamp(now), text()));

@@ -18,7 +18,7 @@ use super::process::{Child, Process};
 use super::subject::Subject;
 use super::trace::Trace;
 
-/// A dial that nobody answers is given up after this.
+/// A dial without an answer is given up after this.
 pub(crate) const DIAL_TIMEOUT: u64 = 1000 * MS;
 /// The pause between dials grows from the first to the second.
 pub(crate) const BACKOFF_MIN: u64 = 20 * MS;
@@ -36,19 +36,19 @@ pub(crate) struct World<'a, S: Subject> {
     pub(super) stats: Stats,
     pub(super) rng: Rng,
     heap: BinaryHeap<Due<What<S>>>,
-    /// What came while a process was paused.
+    /// Events that arrived while a process was paused.
     deferred: Vec<VecDeque<What<S>>>,
     seq: u64,
     digest: Mix,
-    /// Connections or processes changed since the invariants last looked.
+    /// Connections or processes changed since the invariants were last checked.
     pub(super) dirty: bool,
     /// By node: when one of its connections last became or ceased to be undisturbed.
     pub(super) changed: Vec<u64>,
-    /// Who ever lost its disk.
+    /// The members that ever lost their disk.
     pub(super) wiped: NodeSet,
 }
 
-/// What a run did, in numbers.
+/// Counts of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
     pub events: u64,
@@ -61,9 +61,9 @@ pub struct Stats {
     pub cuts: u64,
     /// Children that began to act on a leadership.
     pub children: u64,
-    /// Times somebody became leader.
+    /// How often a member became leader.
     pub reigns: u64,
-    /// From the heal to the last change of anybody's standing.
+    /// From the heal to the last change of any member's standing.
     pub settled_after_ms: u64,
 }
 
@@ -75,7 +75,7 @@ pub(super) enum What<S: Subject> {
         start: u32,
     },
     Parcel(Parcel<S::Message>),
-    /// A message to oneself.
+    /// A message of a node to itself.
     Own {
         node: usize,
         start: u32,
@@ -110,7 +110,7 @@ pub(super) enum What<S: Subject> {
 }
 
 impl<S: Subject> What<S> {
-    /// The node that would notice; none for what the plan does.
+    /// The node that would notice; `None` for actions of the plan.
     fn node(&self) -> Option<usize> {
         match self {
             What::Wake { node, .. }
@@ -179,7 +179,7 @@ impl<'a, S: Subject> World<'a, S> {
         self.digest.finish()
     }
 
-    /// Timers come before anything else of the same moment.
+    /// Timers come before all other events of the same moment.
     pub(super) fn schedule(&mut self, at: u64, what: What<S>) {
         self.seq += 1;
         let class = if matches!(what, What::Wake { .. }) { 0 } else { 1 << 63 };
@@ -219,7 +219,7 @@ impl<'a, S: Subject> World<'a, S> {
             What::Unreachable { node, start, peer } if self.lives(node, start) => self.unreachable(node, peer),
             What::Written { node, start } if self.lives(node, start) => self.written(node),
             What::ChildStopped { node, start } if self.lives(node, start) => self.detach(node),
-            // Meant for a process that is gone.
+            // Meant for an earlier process start.
             What::Wake { .. }
             | What::Own { .. }
             | What::Dial { .. }
@@ -233,7 +233,7 @@ impl<'a, S: Subject> World<'a, S> {
         self.processes[node].start == start && self.processes[node].driver.is_some()
     }
 
-    /// In the order of their moments.
+    /// Fires timers in the order of their moments.
     fn fire_due(&mut self, node: usize) {
         while let Some(timer) = self.processes[node].driver.as_mut().and_then(|driver| driver.pop_due(self.now)) {
             self.input(node, Input::Timer(timer));
@@ -250,7 +250,7 @@ impl<'a, S: Subject> World<'a, S> {
         self.after_step(node);
     }
 
-    /// Carries out what can be, then dials the members that the machine now wants.
+    /// Carries out the effects that need not wait, then dials the members that the machine now wants.
     pub(super) fn after_step(&mut self, node: usize) {
         self.carry_out(node);
         self.note_settled(node);
@@ -260,7 +260,7 @@ impl<'a, S: Subject> World<'a, S> {
         self.plan_wake(node);
     }
 
-    /// The world looks at a process when its next timer is due, at the latest.
+    /// The world wakes a process when its next timer is due, at the latest.
     fn plan_wake(&mut self, node: usize) {
         let process = &mut self.processes[node];
         let Some(due) = process.driver.as_ref().and_then(Driver::next_due) else { return };
@@ -400,7 +400,7 @@ impl<'a, S: Subject> World<'a, S> {
         }
     }
 
-    /// What waited for a paused process that is killed goes on without it.
+    /// Events that waited for a paused process that is killed are handled without it.
     pub(super) fn forget_deferred(&mut self, node: usize) {
         for what in std::mem::take(&mut self.deferred[node]) {
             self.handle(what);

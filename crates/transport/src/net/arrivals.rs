@@ -1,4 +1,4 @@
-//! Finished handshakes become links; unfinished ones become the next dial.
+//! Finished handshakes become links; failed dials lead to the next dial.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::handshake::{PeerId, Refusal, RefuseCode, Verdict};
 use crate::link::{Link, Owner};
 use crate::net::traffic::READS_TO_DRAIN;
 
-/// A socket, and what has been read from it already.
+/// A socket, and the bytes that were read from it already.
 type Parts = (TcpStream, BytesMut);
 
 impl Net {
@@ -31,7 +31,7 @@ impl Net {
                 Poll::Ready(None) | Poll::Pending => return,
             }
         }
-        // There may be more, and nobody else would say so.
+        // There may be more arrivals, and no other event would wake this task.
         cx.waker().wake_by_ref();
     }
 
@@ -61,7 +61,7 @@ impl Net {
             let stage = Arc::clone(&stage);
             async move {
                 let result = dial.run(&context, &stage).await;
-                // Nobody receives it once the process shuts down, and then nobody misses it.
+                // The receiver is gone once the process shuts down; then the result is not needed.
                 let _ = arrivals.send(Arrival::Dialled { peer: id, attempt, result }).await;
             }
         });
@@ -70,7 +70,7 @@ impl Net {
 
     fn dialled(&mut self, id: PeerId, attempt: u64, result: Result<Connected, DialError>) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
-        // A dial that was given up may have finished before it noticed; its connection closes here.
+        // A cancelled dial may have finished before it noticed; its connection closes here.
         if peer.dial.as_ref().is_none_or(|dial| dial.attempt != attempt) {
             return;
         }
@@ -92,8 +92,8 @@ impl Net {
         self.redial(id);
     }
 
-    /// What a dialler says before it has proved who it is may be anybody's word. Our own dial gets the peer's, once, also
-    /// if the peer is not wanted.
+    /// The claim of an unauthenticated dialler may come from any process. This member dials the peer once to get an
+    /// authenticated answer, even if the peer is not wanted.
     fn doubted(&mut self, id: PeerId) {
         if self.peers.get(&id).is_some_and(|peer| peer.link.is_none() && peer.dial.is_none()) {
             self.dial_now(id);
@@ -110,7 +110,7 @@ impl Net {
     fn accepted_client(&mut self, Accepted { parts, address, refuse, .. }: Accepted) {
         if self.clients >= self.settings.clients_max {
             let text = format!("n{} serves {} clients and takes no more", self.settings.id, self.clients);
-            // If the task is gone its connection was cut at the cap, and closes here.
+            // If the task has ended, its connection was cut at the cap and closes here.
             let _ = refuse.send((parts.0, Refusal::new(RefuseCode::Busy, text)));
             return;
         }
@@ -120,8 +120,8 @@ impl Net {
     }
 
     fn accepted_peer(&mut self, claim: Claim, Accepted { parts, address, refuse, .. }: Accepted) {
-        // What is left in the old connection comes first, above all its end: a process that was restarted closed its
-        // old connection before it opened this one.
+        // The rest of the old connection is read first, above all its end: a restarted process closed its old
+        // connection before it opened this one.
         if let Some(old) = self.peers.get(&claim.id).and_then(|peer| peer.link) {
             self.serve(old, READS_TO_DRAIN);
         }
@@ -190,7 +190,7 @@ impl Net {
                 self.events.push(Event::Up { peer: id, incarnation });
             }
         }
-        // Its first turn hands out frames that came with the handshake and arms its waker.
+        // The link's first turn passes on the frames that came with the handshake and arms its waker.
         link.wake();
         self.links.insert(key, link);
     }

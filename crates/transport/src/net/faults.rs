@@ -14,7 +14,7 @@ impl Net {
         self.context.faults.set(peer, faults);
         if let Some(link) = state.link.and_then(|key| self.links.get_mut(&key)) {
             link.set_faults(faults);
-            // What was held goes on, in both directions.
+            // Held bytes flow again, in both directions.
             link.wake();
         }
         true

@@ -9,12 +9,12 @@ use crate::link::{Owner, Turn};
 
 /// Socket reads per link and turn; the second one usually finds the socket empty and arms its waker.
 const READS_PER_TURN: usize = 2;
-/// Reads that empty a dying link; the kernel holds no more than this many buffers' worth.
+/// Reads that empty an ending link; the kernel holds no more than this many buffers' worth.
 pub(super) const READS_TO_DRAIN: usize = 64;
 
 impl Net {
-    /// Looks at every link that is ready, oldest first, until there is enough for the owner to do. The rest keeps its
-    /// place in the queue, so a flood on one link delays the others by one turn and no more.
+    /// Serves every ready link, oldest first, until there is enough for the owner to do. The other links keep their
+    /// places in the queue, so a flood on one link delays them by one turn and no more.
     pub(super) fn take_turn(&mut self) {
         self.ready.take(&mut self.turn);
         for _ in 0..self.turn.len() {
@@ -66,7 +66,7 @@ impl Net {
             return false;
         }
         if link.would_exceed(payload.len(), max_bytes) {
-            // Perhaps nobody flushed yet; the far side is slow only if the socket takes nothing.
+            // The owner may not have flushed yet; the far side is slow only if the socket accepts nothing.
             link.write();
             if link.would_exceed(payload.len(), max_bytes) {
                 self.end(key, Some(DownReason::Overflow));
@@ -84,7 +84,7 @@ impl Net {
         self.links.contains_key(&key)
     }
 
-    /// Ends a link; `why` is reported unless the owner asked for it.
+    /// Ends a link; `why` is reported unless the owner itself closed the link.
     pub(super) fn end(&mut self, key: u64, why: Option<DownReason>) {
         let Some(link) = self.links.remove(&key) else { return };
         match link.owner {
@@ -111,8 +111,8 @@ impl Net {
         }
     }
 
-    /// Keeps the total of what clients hold, and drops the one that holds most when it is too much: a thousand clients
-    /// that each send half a frame must not cost a thousand frames.
+    /// Keeps the total of the bytes that clients hold, and drops the client that holds most when it is too much: a
+    /// thousand clients that each send half a frame must not cost a thousand frames.
     pub(super) fn recount(&mut self, key: u64) {
         let Some(link) = self.links.get_mut(&key).filter(|link| link.owner == Owner::Client) else { return };
         let held = link.held_bytes();

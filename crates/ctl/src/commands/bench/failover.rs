@@ -1,8 +1,8 @@
-//! `ctl bench failover`: how long a cluster goes without a leader.
+//! `ctl bench failover`: how long a cluster is without a leader.
 //!
-//! The clock starts before the fault and stops when all survivors have reported the new leader on their event
-//! streams. Every stream is awaited, and each event is stamped as it arrives. The stream of a killed leader ends when the
-//! kernel has taken its process apart, which nobody can notice earlier.
+//! The clock starts before the fault and stops when all survivors have reported the new leader on their event streams.
+//! Every stream is awaited, and each event is stamped as it arrives. The stream of a killed leader ends when the kernel
+//! has ended its process; no member can notice its end earlier.
 
 mod course;
 mod crowd;
@@ -22,7 +22,7 @@ use types::Safety;
 use self::course::{Course, Ending};
 use self::crowd::Crowd;
 use self::slowest::Slowest;
-use super::super::choices::{self, AlgorithmArg, TopologyArg};
+use super::super::shared_args::{self, AlgorithmArg, TopologyArg};
 use super::super::up::Stop;
 use super::settle::{PATIENCE, quiet, settle};
 use crate::args::Globals;
@@ -30,39 +30,40 @@ use crate::cluster::{Cluster, Plan, Scratch, free_ports_elsewhere, node_binary};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
-/// So many trials may be spoiled, or as many as were asked for.
+/// The most spoiled trials; more are allowed if more trials were requested.
 const DISCARDS_MAX: u32 = 10;
 
 /// Measure the time from a leader's failure until all survivors report its successor
 ///
 /// Runs a cluster of its own in a temporary directory. After each trial the old leader is restarted with its data, and
-/// everybody agrees on it again before the next one. A trial before which members had left the leader is discarded and
-/// repeated. A trial begins when nothing of the one before is being written to disk. EOF is the median time from the
-/// SIGKILL until the killed leader's connection to this command ended: the kernel's share, below which no failover can
-/// be. Below the table stands what the slowest trial waited for, by the members' own ledgers.
+/// all members agree on it again before the next trial. If members left the leader before the fault, the trial is
+/// discarded and repeated. A trial begins when no write to disk of the trial before is under way. EOF is the median
+/// time from the SIGKILL until the killed leader's connection to this command ended: the kernel's share, which no
+/// failover can undercut. The line below the table shows what the slowest trial waited for, by the members' own
+/// ledgers.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl bench failover
   ctl bench failover --topology ring --trials 100
   ctl bench failover --fault pause -o json | tail -1 | jq .median_ms")]
 pub(crate) struct Args {
-    /// How many members
-    #[arg(short = 'n', long = "nodes", value_name = "N", default_value_t = 5, value_parser = choices::nodes())]
+    /// The number of members
+    #[arg(short = 'n', long = "nodes", value_name = "N", default_value_t = 5, value_parser = shared_args::nodes())]
     nodes: u32,
     #[command(flatten)]
     algorithm: AlgorithmArg,
     #[command(flatten)]
     topology: TopologyArg,
-    /// Who may lead: whoever is elected, or only with the lease of a majority
-    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = choices::safeties())]
+    /// Who may lead: any member that is elected, or only with the lease of a majority
+    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = shared_args::safeties())]
     safety: Safety,
-    /// Under quorum: what voters make of the leader's closed connection
+    /// Under quorum: what voters do when the leader's connection closes
     #[arg(long, value_name = "WHAT", value_parser = ["wait-lease", "immediate"])]
     on_close: Option<String>,
-    /// What happens to the leader
+    /// The fault of the leader
     #[arg(long, value_enum, default_value_t)]
     fault: Fault,
-    /// How many times
+    /// The number of trials
     #[arg(long, value_name = "K", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     trials: u32,
     /// After every trial another one beside this many watchers of the survivors, half of which never read
@@ -75,19 +76,19 @@ enum Fault {
     /// SIGKILL
     #[default]
     Kill,
-    /// SIGSTOP: it is silent, and its connections stay open
+    /// SIGSTOP: the leader is silent, and its connections stay open
     Pause,
-    /// It resigns
+    /// The leader resigns
     StepDown,
-    /// It hands over to the next best; needs --safety quorum
+    /// The leader hands over to the next best member; needs --safety quorum
     Transfer,
 }
 
-/// What the trials gave.
+/// The results of the trials.
 #[derive(Debug, Default)]
 struct Samples {
     ms: Vec<f64>,
-    /// From the fault to the end of the old leader's stream; of killed leaders only.
+    /// From the fault to the end of the old leader's stream; for killed leaders only.
     eof_ms: Vec<f64>,
     /// From the fault to the last survivor's announcement of the new leader, by the members' stamps.
     announced_ms: Vec<f64>,
@@ -150,7 +151,7 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
         let Some((course, ending)) = struck.with_context(|| format!("trial {trial} of {}", args.trials))? else {
             samples.discarded += 1;
             if samples.discarded > DISCARDS_MAX.max(args.trials) {
-                bail!("{} trials were discarded: the members changed their leader unasked", samples.discarded);
+                bail!("{} trials were discarded: the members changed their leader before the fault", samples.discarded);
             }
             restarted = begin_anew(cluster, &mut observer, leader).await?;
             continue;
@@ -185,14 +186,14 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
     Ok(samples)
 }
 
-/// Also after a pause or a resignation: a fresh process stands again at once.
+/// Also after a pause or a resignation: a new process stands for election at once.
 async fn begin_anew(cluster: &mut Cluster, observer: &mut Observer, leader: u32) -> Result<Instant> {
     cluster.restart(leader).await?;
     observer.forget(leader as usize - 1);
     Ok(Instant::now())
 }
 
-/// What all members wrote down, as far as they answer.
+/// The ledgers of all members that answer.
 async fn ledgers(cluster: &Cluster) -> Ledgers {
     let answers = client::ask_ledgers(&cluster.endpoints(), cluster.settings(), PATIENCE).await;
     let pages = answers.into_iter().filter_map(|answer| answer.result.ok());
@@ -201,7 +202,7 @@ async fn ledgers(cluster: &Cluster) -> Ledgers {
     Ledgers { members: members.collect(), missing: Vec::new() }
 }
 
-/// Everybody's status but the leader's: it may be dead.
+/// The status of all members but the leader, which may be dead.
 async fn statuses(cluster: &Cluster, leader: u32) -> Vec<MemberStatus> {
     let others: Vec<_> = cluster.endpoints().into_iter().filter(|endpoint| endpoint.id != Some(leader)).collect();
     let answers = ask_all(&others, cluster.settings(), PATIENCE).await;
@@ -212,8 +213,8 @@ fn sent(statuses: &[MemberStatus]) -> u64 {
     statuses.iter().map(|status| status.election_messages).sum()
 }
 
-/// One fault, until the last survivor reported the successor. `None`: the members changed their leader before it, so
-/// that is not what was measured.
+/// One fault, until the last survivor reported the successor. `None`: the members changed their leader before the
+/// fault, so the trial does not measure it.
 async fn strike(
     cluster: &Cluster,
     observer: &mut Observer,
@@ -221,7 +222,7 @@ async fn strike(
     fault: Fault,
 ) -> Result<Option<(Course, Ending)>> {
     let at = old as usize - 1;
-    // The handshake is no part of a resignation.
+    // The handshake is not a part of a resignation.
     let mut leader = match fault {
         Fault::StepDown | Fault::Transfer => {
             Some(Client::connect(&cluster.endpoints()[at].address, cluster.settings()).await?)
@@ -231,7 +232,7 @@ async fn strike(
     let lives = matches!(fault, Fault::StepDown | Fault::Transfer);
     let endpoints = observer.endpoints().len();
     let survivors: Vec<usize> = (0..endpoints).filter(|&other| other != at || lives).collect();
-    // What has arrived while nobody looked: a leader that is none any more, or whose stream is lost, is not struck.
+    // Takes the events that have arrived: there is no fault if the leader leads no more or its stream is lost.
     while tokio::time::timeout(Duration::ZERO, observer.next()).await.is_ok() {}
     let follows = |at: usize| observer.view(at).is_some_and(|view| view.leader == Some(old));
     if !(0..endpoints).all(follows) {

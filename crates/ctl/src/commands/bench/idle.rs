@@ -1,4 +1,4 @@
-//! `ctl bench idle`: what members cost while nothing happens.
+//! `ctl bench idle`: the cost of members while nothing happens.
 
 use std::fs::{read_dir, read_to_string};
 use std::time::{Duration, Instant};
@@ -7,33 +7,33 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use types::Safety;
 
-use super::super::choices::{self, AlgorithmArg, TopologyArg};
+use super::super::shared_args::{self, AlgorithmArg, TopologyArg};
 use super::super::up::Stop;
 use super::settle::{quiet, settle};
 use crate::cluster::{Cluster, Plan, Scratch, free_ports_elsewhere, node_binary};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, Table};
 
-/// Measure what idle members cost: processor time, wake-ups and memory of each
+/// Measure the cost of idle members: processor time, wake-ups and memory of each
 ///
-/// Runs a cluster of its own in a temporary directory. When all members agree on a leader and have written that down,
-/// the kernel's counters of every thread are read, and again after some seconds.
+/// Runs a cluster of its own in a temporary directory. When all members agree on a leader and have finished their
+/// writes, the kernel's counters of every thread are read, and again after some seconds.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl bench idle
   ctl bench idle -n 9 --safety quorum --seconds 60 -o json")]
 pub(crate) struct Args {
-    /// How many members
-    #[arg(short = 'n', long = "nodes", value_name = "N", default_value_t = 5, value_parser = choices::nodes())]
+    /// The number of members
+    #[arg(short = 'n', long = "nodes", value_name = "N", default_value_t = 5, value_parser = shared_args::nodes())]
     nodes: u32,
     #[command(flatten)]
     algorithm: AlgorithmArg,
     #[command(flatten)]
     topology: TopologyArg,
     /// Who may lead: any member that is elected, or only with the lease of a majority
-    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = choices::safeties())]
+    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = shared_args::safeties())]
     safety: Safety,
-    /// For how long
+    /// The length of the measurement in seconds
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
 }
@@ -55,7 +55,7 @@ struct Cost {
     role: &'static str,
     /// Of one core.
     cpu_percent: f64,
-    /// Times a thread gave up the processor by itself, so had to be woken.
+    /// How often a thread gave up the processor by itself, so that it had to be woken.
     wakeups_per_s: f64,
     threads: u64,
     rss_kib: u64,
@@ -81,7 +81,7 @@ pub(crate) async fn run(args: &Args, output: Output) -> Result<(), Failure> {
 
 async fn measure(cluster: &Cluster, plan: &Plan, time: Duration) -> Result<Vec<Cost>> {
     let started = Instant::now();
-    // Dropped before the measurement: no client is connected then.
+    // Dropped before the measurement, so that no client is connected.
     let leader = settle(cluster, &mut cluster.observer(), plan.best()).await?;
     quiet(cluster, started).await;
     let members = || cluster.ids().map(|id| Ok((id, Usage::of(cluster.pid(id).context("a member has ended")?)?)));
@@ -99,7 +99,7 @@ async fn measure(cluster: &Cluster, plan: &Plan, time: Duration) -> Result<Vec<C
     Ok(before.into_iter().zip(after).map(cost).collect())
 }
 
-/// What the kernel counted for a process since its start.
+/// The kernel's counters of a process since its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Usage {
     ran_ns: u64,

@@ -1,4 +1,4 @@
-//! Waiting until a cluster has nothing left to do, so that a measurement begins at rest.
+//! Waiting until a cluster is idle, so that a measurement begins at rest.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use crate::cluster::Cluster;
 /// Members that need longer have failed.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 const LOG_LINES: usize = 3;
-/// By then members have written down that everybody is there.
+/// After this time members have recorded all their peers.
 const WRITTEN_DOWN: Duration = Duration::from_millis(1500);
 /// A disk that is busy for longer than this is busy all the time.
 const DISK_PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// Waits until everybody follows one leader: the best, where the algorithm elects the best.
+/// Waits until all members follow one leader: the best, where the algorithm elects the best.
 pub(super) async fn settle(cluster: &Cluster, observer: &mut Observer, best: Option<u32>) -> Result<u32> {
     let nodes = observer.endpoints().len();
     let agreed = |observer: &Observer| {
@@ -33,17 +33,17 @@ pub(super) async fn settle(cluster: &Cluster, observer: &mut Observer, best: Opt
     })
 }
 
-/// Waits until nothing of a start is under way any more: members write down whom they met a second after they did, and a
-/// process that is killed inside a write closes its connections only when the disk has answered.
+/// Waits until the writes of a start are done: a member records a peer a second after it connected, and a process that
+/// is killed inside a write closes its connections only when the disk has answered.
 pub(super) async fn quiet(cluster: &Cluster, started: Instant) {
     tokio::time::sleep_until((started + WRITTEN_DOWN).into()).await;
     for endpoint in cluster.endpoints() {
-        // A page of the ledger comes when everything before it is on the disk.
+        // A page of the ledger is answered when everything before it is on the disk.
         let page = async {
             let client = Client::connect(&endpoint.address, cluster.settings()).await?;
             client.request(Request::History { after: Some(u64::MAX) }).await
         };
-        // A member that does not answer is met in the measurement.
+        // A member that does not answer shows up in the measurement.
         let _ = within(DISK_PATIENCE, page).await;
     }
     let begun = Instant::now();

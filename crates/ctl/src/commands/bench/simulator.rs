@@ -1,9 +1,9 @@
-//! `ctl bench sim`: what a message costs in the simulator, beside a bare queue.
+//! `ctl bench sim`: the cost of a message in the simulator, beside a bare queue.
 
 use algorithms::catalog;
 use serde::Serialize;
 
-use super::super::choices;
+use super::super::shared_args;
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, Table};
 
@@ -13,13 +13,13 @@ use crate::output::{Output, Table};
   ctl bench sim
   ctl bench sim --nodes 10000000 --trials 3 -o json")]
 pub(crate) struct Args {
-    /// Which election [default: a cheap one on a ring]
-    #[arg(long, value_name = "NAME", value_parser = choices::algorithm_names(), hide_possible_values = true)]
+    /// The election [default: a cheap one on a ring]
+    #[arg(long, value_name = "NAME", value_parser = shared_args::algorithm_names(), hide_possible_values = true)]
     algorithm: Option<String>,
-    /// How large
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 1_000_000, value_parser = choices::simulated_nodes())]
+    /// The number of nodes
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1_000_000, value_parser = shared_args::simulated_nodes())]
     nodes: u32,
-    /// How many times; the median counts
+    /// The number of runs; the median counts
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     trials: u32,
 }

@@ -1,6 +1,6 @@
 //! Order statistics of a few samples.
 
-/// Summarises samples; `None` of none.
+/// Summarises samples; `None` for no samples.
 pub(super) fn summary(samples: &[f64]) -> Option<Summary> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);

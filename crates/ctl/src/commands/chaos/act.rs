@@ -1,4 +1,4 @@
-//! Asking members for their parts of a fault, and saying who has taken its part and who has not.
+//! Asks members for their parts of a fault, and reports which members have applied their part.
 
 use std::io::ErrorKind;
 
@@ -6,11 +6,11 @@ use client::{Chaos, Client, ClientError, ConnectError, Endpoint, FailCode, withi
 use serde::Serialize;
 use tokio::task::JoinSet;
 
+use crate::connection_options::{Target, no_member_answered, request_failed};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::target::{Target, nobody, request_failed};
 
-/// A fault, and what each member has to do for it.
+/// A fault, and the part of each member in it.
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) action: &'static str,
@@ -29,7 +29,7 @@ struct Line {
     b: Vec<u32>,
     one_way: bool,
     ms: Option<u64>,
-    /// The members that have done their part, and those that have not.
+    /// The members that have applied their part, and those that have not.
     applied: Vec<u32>,
     failed: Vec<Lack>,
 }
@@ -49,8 +49,8 @@ impl Order {
         Order { action, a: vec![member], b: Vec::new(), one_way: false, ms: None, parts }
     }
 
-    /// All members are reached before the first is asked for anything: a fault is whole or not there, as far as a
-    /// client can see to that. What it cannot see to, it says.
+    /// All members are reached before the first one is asked to act, so that a fault is applied at all members or at
+    /// none, as far as a client can ensure it. A partial fault is reported.
     pub(super) async fn carry_out(self, target: &Target, output: Output) -> Result<(), Failure> {
         let patience = target.member_timeout.min(target.timeout);
         let mut ready = Vec::new();
@@ -86,7 +86,7 @@ impl Order {
     }
 }
 
-/// Tells every member. One that does not run has no faults either; one that is only out of reach may have.
+/// Asks every member. A member that does not run has no faults; a member that is only unreachable may have faults.
 pub(super) async fn heal(target: &Target, output: Output) -> Result<(), Failure> {
     let patience = target.member_timeout.min(target.timeout);
     let mut asked = JoinSet::new();
@@ -111,11 +111,13 @@ pub(super) async fn heal(target: &Target, output: Output) -> Result<(), Failure>
     }
     line.applied.sort_unstable();
     if line.applied.is_empty() && !failures.iter().any(|(_, error)| is_off(error)) {
-        return Err(nobody(&failures.iter().map(|(endpoint, error)| (endpoint, error)).collect::<Vec<_>>()));
+        return Err(no_member_answered(
+            &failures.iter().map(|(endpoint, error)| (endpoint, error)).collect::<Vec<_>>(),
+        ));
     }
     let (gone, failed): (Vec<_>, Vec<_>) = failures.into_iter().partition(|(_, error)| nobody_listens(error));
     for (endpoint, _) in gone {
-        eprintln!("member {endpoint} does not run: its faults ended with it");
+        eprintln!("member {endpoint} does not run: its faults ended with its process");
     }
     let lack = |(endpoint, error): &(Endpoint, ClientError)| Lack {
         id: endpoint.id,
@@ -127,7 +129,7 @@ pub(super) async fn heal(target: &Target, output: Output) -> Result<(), Failure>
 }
 
 impl Line {
-    /// Shows what was done, and fails if some of it was not.
+    /// Shows the applied parts, and fails if a part is missing.
     fn finish(&self, error: Option<ClientError>, output: Output) -> Result<(), Failure> {
         if !self.applied.is_empty() {
             if output.is_json() {
@@ -139,8 +141,8 @@ impl Line {
         let Some(error) = error else { return Ok(()) };
         let reasons: Vec<String> = self.failed.iter().map(Lack::words).collect();
         let what = match &self.applied[..] {
-            [] => format!("{}: no member has done it", self.action),
-            some => format!("{}: only {} did it, not everybody it takes", self.action, list(some)),
+            [] => format!("{}: no member has applied it", self.action),
+            some => format!("{}: only {} applied it, not all members that it needs", self.action, list(some)),
         };
         let hint = if is_off(&error) {
             "write `chaos = true` below [cluster] in the members' config and start them again (`ctl up --chaos` locally)"
@@ -175,7 +177,7 @@ impl Lack {
     }
 }
 
-/// Where a member is asked: known from the config, else found by asking everybody.
+/// The endpoint of a member: known from the config, else found by asking all endpoints.
 async fn locate(target: &Target, id: u32) -> Result<Endpoint, Failure> {
     if let Some(known) = target.endpoints.iter().find(|endpoint| endpoint.id == Some(id)) {
         return Ok(known.clone());
@@ -190,10 +192,10 @@ async fn locate(target: &Target, id: u32) -> Result<Endpoint, Failure> {
         }
     }
     if failures.len() == answers.len() {
-        return Err(nobody(&failures));
+        return Err(no_member_answered(&failures));
     }
     let (exit, why) = match failures.first() {
-        // It may be the one that does not answer.
+        // The member may be the one that does not answer.
         Some((endpoint, error)) if endpoint.id.is_none() => (Exit::Unreachable, format!("{endpoint}: {error}")),
         _ => (Exit::Usage, "neither the config nor an endpoint has this id".to_owned()),
     };
@@ -202,7 +204,7 @@ async fn locate(target: &Target, id: u32) -> Result<Endpoint, Failure> {
         .hint("ctl status lists the members"))
 }
 
-/// The member lets this client in, but its config forbids chaos.
+/// The member accepts this client, but its config forbids chaos.
 fn is_off(error: &ClientError) -> bool {
     matches!(error, ClientError::Failed { code: FailCode::Refused, .. })
 }

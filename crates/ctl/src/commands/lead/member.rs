@@ -1,4 +1,4 @@
-//! The one member whose leadership counts, and what it says about it.
+//! The one member whose leadership counts, and its answers.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use types::since_boot;
 
-use super::terms::Terms;
+use super::deadlines::Terms;
+use crate::connection_options::{Target, no_member_answered};
 use crate::failure::Failure;
 use crate::guard::Deadlines;
-use crate::target::{Target, nobody};
 
-/// What came of asking.
+/// The result of asking.
 #[derive(Debug)]
 pub(super) enum Answer {
     Leads { epoch: u64, deadlines: Deadlines },
@@ -27,7 +27,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// This node's member: the only endpoint there is, or the one with this id.
+    /// This node's member: the only endpoint, or the endpoint with this id.
     pub(super) fn choose(target: &Target, id: Option<u32>) -> Result<Self, Failure> {
         let endpoints = &target.endpoints;
         let known = |id: u32| endpoints.iter().find(|endpoint| endpoint.id == Some(id));
@@ -49,7 +49,7 @@ impl Member {
         Ok(Member { endpoint, settings: target.settings.clone() })
     }
 
-    /// Connects for the first time: what fails here is an answer to the user.
+    /// Connects for the first time: a failure here is reported to the user.
     pub(super) async fn reach(&mut self) -> Result<Client, Failure> {
         let client = self.connect().await.map_err(|error| self.unreachable(&error))?;
         let found = client.member_id();
@@ -66,7 +66,7 @@ impl Member {
     }
 
     pub(super) fn unreachable(&self, error: &ClientError) -> Failure {
-        nobody(&[(&self.endpoint, error)])
+        no_member_answered(&[(&self.endpoint, error)])
     }
 
     pub(super) async fn attach(&self) -> Result<Attachment, ClientError> {
@@ -79,13 +79,13 @@ impl Member {
     }
 }
 
-/// The answer to a question, and the moment before the question was sent: an answer is older than its arrival.
+/// The answer to a request, and the moment before the request was sent: an answer is older than its arrival.
 async fn timed<T>(question: impl Future<Output = T>) -> (Duration, T) {
     let sent = since_boot();
     (sent, question.await)
 }
 
-/// Asks one member again and again.
+/// Asks one member repeatedly.
 #[derive(Debug)]
 pub(super) struct Poller {
     member: Member,
@@ -109,7 +109,7 @@ impl Poller {
         let (sent, answer) = timed(within(self.terms.patience(), client.status())).await;
         let status = match answer {
             Ok(status) => status,
-            // The connection is of no more use: its answer may still come.
+            // The connection cannot be used any more: a late answer may still arrive on it.
             Err(error) => return Answer::Silent(error),
         };
         self.client = Some(client);
@@ -121,7 +121,7 @@ impl Poller {
         }
     }
 
-    /// Goes on asking in the background, until the receiver is gone.
+    /// Keeps asking in the background, until the receiver is dropped.
     pub(super) fn keep_asking(mut self) -> (mpsc::UnboundedReceiver<Answer>, JoinHandle<()>) {
         let (answers, receiver) = mpsc::unbounded_channel();
         let task = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! The time in which the command runs: confirming leadership, passing signals on, and ending it all.
+//! The time in which the command runs: confirming leadership, passing on signals, and ending the command.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -7,29 +7,29 @@ use algorithms::{Epoch, Token};
 use client::{Alarm, Attachment, Cause, ClientError, Notice, Role, Transition};
 use types::since_boot;
 
+use super::deadlines::Terms;
 use super::member::{Answer, Member, Poller};
 use super::signals::Signals;
-use super::terms::Terms;
 use super::{Accession, Args};
 use crate::failure::{Exit, Failure};
-use crate::guard::{Deadlines, Leash, Report};
+use crate::guard::{Deadlines, GuardHandle, Report};
 
 pub(super) struct Run {
     id: u32,
     epoch: u64,
     terms: Terms,
-    leash: Leash,
-    /// Kept to the end: when it closes, the member knows that nothing runs any more.
+    guard: GuardHandle,
+    /// Kept to the end: when it closes, the member knows that no child runs any more.
     attachment: Attachment,
     alarm: Alarm,
     deadlines: Deadlines,
-    /// Why leadership is lost, once it is.
+    /// Why leadership is lost, if it is.
     lost: Option<String>,
-    /// Why the member did not confirm it lately.
+    /// Why the member did not confirm its leadership at the last poll.
     silent: Option<ClientError>,
 }
 
-/// How it ended.
+/// How the run ended.
 enum End {
     Ended { code: u8 },
     NotStarted { code: u8, reason: String },
@@ -45,14 +45,14 @@ impl Run {
         let environment = [("CONCLAVE_TOKEN", token.to_string()), ("CONCLAVE_EPOCH", epoch.to_string())];
         let mut alarm = Alarm::new()?;
         alarm.set(Some(deadlines.soft))?;
-        let leash = Leash::start(&args.command, &environment, attachment.as_fd(), deadlines, terms.grace)?;
-        Ok(Run { id, epoch, terms, leash, attachment, alarm, deadlines, lost: None, silent: None })
+        let guard = GuardHandle::start(&args.command, &environment, attachment.as_fd(), deadlines, terms.grace)?;
+        Ok(Run { id, epoch, terms, guard, attachment, alarm, deadlines, lost: None, silent: None })
     }
 
-    /// Nothing of the command is left when this returns.
+    /// No process of the command is left when this returns.
     pub(super) async fn finish(mut self, poller: Poller, signals: Signals) -> Result<(), Failure> {
         let end = self.follow(poller, signals).await;
-        self.leash.end().await;
+        self.guard.end().await;
         drop(self.attachment);
         match (end?, self.lost) {
             (End::NotStarted { code, reason }, _) => {
@@ -78,20 +78,20 @@ impl Run {
                 due = self.alarm.due() => {
                     due?;
                     if self.lost.is_some() {
-                        // The guard had its time. Whatever keeps it from its work, this process does it.
+                        // The guard's time is over. If the guard has not done its work, this process does it.
                         break End::Lost;
                     }
                     self.give_up(self.not_confirmed(), self.deadlines.hard)?;
                 }
-                report = self.leash.report() => match report {
+                report = self.guard.report() => match report {
                     Some(Report::Started) => {}
                     Some(Report::Failed { code, reason }) => break End::NotStarted { code, reason },
                     Some(Report::Ended { stopped: true, .. }) => break End::Lost,
                     Some(Report::Ended { code, .. }) => break End::Ended { code },
                     None => break End::GuardGone,
                 },
-                number = signals.next() => if self.leash.signal(number).is_err() {
-                    eprintln!("ctl: signal {number} was not passed on: the guard does not listen");
+                number = signals.next() => if self.guard.signal(number).is_err() {
+                    eprintln!("ctl: signal {number} was not passed on: the guard does not read");
                 },
                 notice = self.attachment.next(), if self.lost.is_none() => self.hear(notice)?,
                 Some(answer) = answers.recv(), if self.lost.is_none() => self.take(answer)?,
@@ -107,7 +107,7 @@ impl Run {
                 self.silent = None;
                 self.deadlines = self.deadlines.later(deadlines);
                 self.alarm.set(Some(self.deadlines.soft))?;
-                self.leash.renew(self.deadlines);
+                self.guard.renew(self.deadlines);
                 Ok(())
             }
             Answer::DoesNotLead { role, leader } => self.deposed(role, leader),
@@ -121,14 +121,14 @@ impl Run {
     fn became(&mut self, became: &Transition) -> std::io::Result<()> {
         let (leads, epoch) = (became.leads(), became.now.epoch.0);
         // A larger epoch within one reign: a restarted member was ahead. After any other cause another member may have
-        // led in between, and a resource that has seen its token refuses the one that the command has.
+        // led in between, and a resource that has seen its token refuses the command's token.
         let same_reign = epoch == self.epoch || became.cause == Cause::Bumped;
-        // Epochs do not go back, so a smaller one is news from before the confirmation.
+        // Epochs never decrease, so a smaller one is news from before the confirmation.
         if epoch < self.epoch || (leads && same_reign) {
             return Ok(());
         }
         if leads {
-            return self.give_up_now(format!("it was elected anew, in epoch {epoch}"));
+            return self.give_up_now(format!("it was elected again, in epoch {epoch}"));
         }
         self.deposed(became.now.role, became.leader())
     }
@@ -140,7 +140,7 @@ impl Run {
                 Some(became) => self.became(became),
                 None => Ok(()),
             },
-            // A member that is gone is replaced before its answers have run out, where there is no lease.
+            // Without a lease, the successor of a dead member may lead before its answers have expired.
             Ok(None) => self.give_up_now("it closed the connection".to_owned()),
             Err(error) => self.give_up_now(error.to_string()),
         }
@@ -163,7 +163,7 @@ impl Run {
     fn give_up(&mut self, why: String, kill_at: Duration) -> std::io::Result<()> {
         let kill_at = self.deadlines.kill_at(None, kill_at);
         self.lost = Some(why);
-        self.leash.stop(kill_at);
+        self.guard.stop(kill_at);
         self.alarm.set(Some(kill_at))
     }
 }

@@ -1,4 +1,4 @@
-//! Signals that `ctl` does not act upon itself: they are the command's.
+//! Signals that `ctl` does not handle itself: they are passed on to the command.
 
 use std::future::poll_fn;
 use std::io;
@@ -23,7 +23,7 @@ impl Signals {
         Ok(Signals(kinds.into_iter().map(|kind| Ok((kind, signal(kind)?))).collect::<io::Result<_>>()?))
     }
 
-    /// The number of the next one. Cancel-safe.
+    /// The number of the next signal. Cancel-safe.
     pub(super) async fn next(&mut self) -> i32 {
         poll_fn(|context| {
             for (kind, stream) in &mut self.0 {
@@ -36,7 +36,7 @@ impl Signals {
         .await
     }
 
-    /// The next one that asks a process to end.
+    /// The next signal that asks a process to end.
     pub(super) async fn deadly(&mut self) -> i32 {
         loop {
             let number = self.next().await;

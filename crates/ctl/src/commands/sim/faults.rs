@@ -1,4 +1,4 @@
-//! `ctl sim faults`: whole members while everything goes wrong.
+//! `ctl sim faults`: whole members under faults.
 
 use std::io::IsTerminal;
 
@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 use sim::{FaultOptions, FaultReport, ManyReport, Safety};
 
-use super::super::choices;
+use super::super::shared_args;
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, Table};
 
@@ -15,8 +15,8 @@ const ALL: &str = "all";
 
 /// Run whole members under seeded faults and check the invariants
 ///
-/// Crashes, restarts, pauses, partitions, delays and slow disks, first for safety; then everything heals, and progress
-/// is required. A failing seed prints the one command that reproduces it.
+/// Crashes, restarts, pauses, partitions, delays and slow disks, first for safety; then all faults end, and progress is
+/// required. A failing seed prints the command that reproduces it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl sim faults --seeds 1000
@@ -25,28 +25,28 @@ const ALL: &str = "all";
 
 Exit codes: 0 all invariants hold, 2 cannot be run, 7 an invariant is broken.")]
 pub(crate) struct Args {
-    /// Which election, or all of them
+    /// The election algorithm, or all of them
     #[arg(long, value_name = "NAME|all", value_parser = names(), hide_possible_values = true, default_value = catalog::DEFAULT)]
     algorithm: String,
-    /// How many seeds, from --seed on
+    /// The number of seeds, from --seed on
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
     /// The first seed; without --seeds the only one
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// How many members [default: 2 to 7, by the seed]
+    /// The number of members [default: 2 to 7, by the seed]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=64))]
     nodes: Option<u32>,
-    /// Who may lead: whoever is elected, or only with the lease of a majority
-    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = choices::safeties())]
+    /// Who may lead: any member that is elected, or only with the lease of a majority
+    #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = shared_args::safeties())]
     safety: Safety,
-    /// A recovered better id leaves a healthy leader alone
+    /// A recovered member with a better id does not replace a healthy leader
     #[arg(long)]
     no_preempt: bool,
-    /// How far clocks err, as a multiple of what the leases allow for; beyond 1 leases may overlap
+    /// The error of the clocks, as a multiple of what the leases allow for; beyond 1 leases may overlap
     #[arg(long, value_name = "TIMES", default_value_t = 1.0)]
     drift: f64,
-    /// How many of the last lines of a broken run to show
+    /// The number of last lines of a broken run to show
     #[arg(long, value_name = "LINES", default_value_t = 30)]
     trace: usize,
 }
@@ -150,7 +150,7 @@ fn table(reports: &[ManyReport]) -> Table {
     table
 }
 
-/// The lowest failing seeds, each with its command; the first one with its story.
+/// The lowest failing seeds, each with its command; the first one with its log.
 fn verdict(reports: &[ManyReport], told: bool) -> Result<(), Failure> {
     let failed: Vec<&FaultReport> = reports.iter().flat_map(|report| &report.broken).collect();
     let Some(first) = failed.first() else { return Ok(()) };

@@ -10,7 +10,7 @@ use super::ring::RingArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
-/// A trace this long still opens in the tools that read it.
+/// The longest trace that viewers can open.
 const EXPORTED_MAX_MESSAGES: usize = 1_000_000;
 
 /// Draw a run as a space-time diagram (SVG)
@@ -23,7 +23,7 @@ const EXPORTED_MAX_MESSAGES: usize = 1_000_000;
 pub(crate) struct DrawArgs {
     #[command(flatten)]
     ring: RingArgs,
-    /// Where to write it [default: stdout]
+    /// The output file [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct ExportArgs {
     /// ShiViz reads logs with vector clocks; Chrome's tracing page and Perfetto read trace events
     #[arg(long, value_enum)]
     format: Format,
-    /// Where to write it [default: stdout]
+    /// The output file [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The options that describe a bare run, and what they mean.
+//! The options that describe a bare run.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,41 +8,41 @@ use algorithms::{Uid, catalog};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use sim::{Experiment, Initiators, Order, Schedule};
 
-use super::super::choices::{self, WinsArg};
+use super::super::shared_args::{self, WinsArg};
 use crate::failure::Failure;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct RingArgs {
-    /// Which election; `ctl algorithms` describes them
+    /// The election algorithm; `ctl algorithms` describes them
     #[arg(
         long,
         value_name = "NAME",
-        value_parser = choices::algorithm_names(),
+        value_parser = shared_args::algorithm_names(),
         hide_possible_values = true,
         default_value = catalog::DEFAULT
     )]
     pub(super) algorithm: String,
     /// The ids 1 to N
-    #[arg(short = 'n', long, value_name = "N", value_parser = choices::simulated_nodes(), required_unless_present = "ids")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = shared_args::simulated_nodes(), required_unless_present = "ids")]
     nodes: Option<u32>,
-    /// In which order they sit, clockwise
+    /// The order of the ids, clockwise
     #[arg(long, value_parser = orders(), default_value = "random", conflicts_with = "ids")]
     order: Order,
     /// These ids, clockwise, instead of 1 to N
     #[arg(long, value_name = "ID,...", value_delimiter = ',', conflicts_with = "nodes")]
     ids: Option<Vec<u32>>,
-    /// Who starts: all, one (the first), or these ids
+    /// The nodes that start: all, one (the first), or these ids
     #[arg(long, value_name = "all|one|ID,...", default_value = "all")]
     pub(super) initiators: Starters,
     /// When messages arrive: all after one round, or at random within one
     #[arg(long, value_parser = schedules(), default_value = "sync")]
     schedule: Schedule,
-    /// Decides everything that is random; the same seed gives the same run
+    /// Determines everything that is random; the same seed gives the same run
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(super) seed: u64,
     #[command(flatten)]
     wins: WinsArg,
-    /// Who crashes, and before which round; round 0 is before the start
+    /// The nodes that crash, and before which round; round 0 is before the start
     #[arg(long, value_name = "ID[@ROUND],...", value_delimiter = ',')]
     crash: Vec<Crash>,
 }
@@ -96,7 +96,7 @@ fn positions(ids: &[Uid], wanted: impl Iterator<Item = u32>, what: &str) -> Resu
     wanted.into_iter().map(place).collect()
 }
 
-/// Who starts, as it is written.
+/// The starters, as the user wrote them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Starters {
     All,

@@ -13,8 +13,8 @@ use client::json::Theory;
 
 /// Run one election of the bare algorithm and count its messages
 ///
-/// Ids stand clockwise, which is the sending direction of unidirectional algorithms. A node that crashes before the
-/// start stays in everybody's view.
+/// Ids are in clockwise order, which is the sending direction of unidirectional algorithms. A node that crashes before
+/// the start stays in the view of all nodes.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl sim run --ids 5,3,8,1
@@ -25,7 +25,7 @@ Exit codes: 0 right, 2 cannot be run, 7 an invariant is broken.")]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArgs,
-    /// How many runs, each with the next seed
+    /// The number of runs, each with the next seed
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     trials: u64,
 }
@@ -143,7 +143,7 @@ fn document<'a>(report: &'a Report, args: &Args) -> Document<'a> {
     }
 }
 
-/// No times in it: the same seed prints the same text.
+/// Contains no times: the same seed prints the same text.
 fn text(report: &Report, args: &Args, output: Output) -> String {
     let leader = report.leader.map_or_else(|| "nobody".to_owned(), |uid| uid.to_string());
     let Report { algorithm, nodes, seed, schedule, decided, steps, .. } = report;

@@ -1,4 +1,4 @@
-//! `ctl sim step`: the user picks the next delivery.
+//! `ctl sim step`: the user chooses the next delivery.
 
 use std::io::{BufRead, Write as _};
 
@@ -9,10 +9,10 @@ use super::ring::RingArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Run an election by hand: you choose which message is delivered next
+/// Run an election by hand: choose which message is delivered next
 ///
-/// Every line of input is a choice: its number, nothing for the first one, `r` for any, `s` to see everybody's state,
-/// `q` to stop. Links keep their order, so each offers its oldest message only.
+/// Every line of input is a choice: its number, nothing for the first one, `r` for any, `s` to see the state of all
+/// nodes, `q` to stop. Links keep their order, so each offers its oldest message only.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl sim step --ids 5,3,8,1
@@ -35,7 +35,7 @@ fn drive(steps: &mut dyn Steps, ids: &[Uid], dice: &mut Rng) -> Result<(), Failu
         let choices = steps.choices();
         if choices.is_empty() {
             states(steps, ids)?;
-            return Ok(Output::line(format!("nothing is left to deliver: {}", outcome(steps.verdicts(), ids)))?);
+            return Ok(Output::line(format!("no message is left to deliver: {}", outcome(steps.verdicts(), ids)))?);
         }
         for (number, choice) in (1..).zip(&choices) {
             Output::line(format!("{number:>3}  {}", describe(choice, ids)))?;

@@ -17,29 +17,29 @@ const ALL: &str = "all";
 
 /// Run many elections over sizes and compare their cost with theory
 ///
-/// Sizes are powers of two. Where an algorithm's runs would exceed the budget it is left out, and said so.
+/// Sizes are powers of two. An algorithm whose runs would exceed the budget is left out, and the output names it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl sim sweep
   ctl sim sweep --largest 65536 --order bit-reversal --svg sweep.svg --csv sweep.csv
   ctl sim sweep --trials 100 -o json")]
 pub(crate) struct Args {
-    /// Which elections, or all of them
+    /// The election algorithms, or all of them
     #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = names(), hide_possible_values = true, default_value = ALL)]
     algorithm: Vec<String>,
     /// The largest size
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(2..=16_777_216))]
     largest: u32,
-    /// In which order the ids sit, clockwise
+    /// The order of the ids, clockwise
     #[arg(long, value_parser = orders(), default_value = "random")]
     order: Order,
-    /// How many runs per size
+    /// The number of runs per size
     #[arg(long, value_name = "K", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     trials: u64,
-    /// Decides everything that is random
+    /// Determines everything that is random
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// The most messages that one algorithm may send at one size
+    /// The largest number of messages of one algorithm at one size
     #[arg(long, value_name = "MESSAGES", default_value_t = 20_000_000)]
     budget: u64,
     /// Also write a table for spreadsheets

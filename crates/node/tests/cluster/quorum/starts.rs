@@ -60,7 +60,7 @@ async fn a_new_cluster_begins_without_all_voters_on_the_word_of_the_operator() {
     bootstrapped[0].kill().await.unwrap();
     exits_with(&mut start_with(&live, 1, "--bootstrap"), 2).await;
     let log = live.cluster.log_tail(1, 1);
-    assert!(log.contains("--bootstrap is for a member that has no votes on disk"), "{log}");
+    assert!(log.contains("--bootstrap is for a member without votes on disk"), "{log}");
 }
 
 fn lose_disk(live: &Live, id: u32) {

@@ -75,8 +75,8 @@ pub const INVARIANTS: &[InvariantInfo] = &[
     },
     InvariantInfo {
         name: "E7",
-        sentence: "A quorum leader with healthy links to a majority of the voters goes on leading, unless it hands over \
-                   or an operator stops it.",
+        sentence: "A quorum leader with healthy links to a majority of the voters continues to lead, unless it hands \
+                   over or an operator stops it.",
         checkers: &["crates/sim/src/faults/invariants/healthy_leader_stays.rs", "crates/node/tests/cluster/quorum.rs"],
     },
     InvariantInfo {

@@ -1,5 +1,5 @@
-//! E7: a leader with healthy links to a majority goes on leading, unless it hands over or is told to stop. Where closed
-//! connections free promises at once (`on_close = "immediate"`) a leader stops when it *may* be left with less.
+//! E7: a leader with healthy links to a majority continues to lead, unless it hands over or is told to stop. Where
+//! closed connections free promises at once (`on_close = "immediate"`) a leader stops when it *may* have less.
 
 use member::{Cause, Timing};
 

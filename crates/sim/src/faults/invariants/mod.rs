@@ -1,4 +1,4 @@
-//! What must hold in a fault run, one file each, over what members announce and who could reach whom at the time.
+//! What must hold in a fault run, one file each, over the members' announcements and the state of the connections.
 
 mod agreement;
 mod catalog;
@@ -34,7 +34,7 @@ use specified_leader::SpecifiedLeader;
 
 pub use catalog::{INVARIANTS, InvariantInfo};
 
-/// A member told where it stands.
+/// A member announced its standing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Announced {
     /// Virtual nanoseconds.
@@ -61,21 +61,22 @@ pub(crate) struct Granted {
 pub(crate) struct Leader {
     pub node: usize,
     pub epoch: Epoch,
-    /// Voters that can grant nobody else anything now.
+    /// Voters that can grant no epoch to another holder now.
     pub bound: usize,
 }
 
-/// Who could reach whom when it was told.
+/// The connections at the time of an announcement.
 #[derive(Clone, Debug)]
 pub(crate) struct Scene<'a> {
     pub members: &'a [Uid],
     /// Positions the announcer is connected to, directly or not, itself included.
     pub component: NodeSet,
-    /// Can any two of them talk directly? Across a bridge one attempt may crown two.
+    /// Can any two of them exchange messages directly? Across a bridge one attempt may have two winners.
     pub whole: bool,
     /// Since when nothing has changed in that component.
     pub stable_since: u64,
-    /// Of every voter the announcer talks to undisturbed: since when it does, and that one is settled.
+    /// For every voter that the announcer has an undisturbed connection to: since when it has, and the voter is
+    /// settled.
     pub linked_since: Vec<u64>,
 }
 
@@ -85,7 +86,7 @@ impl Scene<'_> {
     }
 }
 
-/// Everybody's last word; `None` for the dead.
+/// The last announcement of each member; `None` for a dead one.
 pub(crate) type Standings<'a> = &'a [Option<Standing>];
 
 pub(crate) trait Invariant {
@@ -105,7 +106,7 @@ pub(crate) trait Invariant {
         Ok(())
     }
 
-    /// After every step, while anybody's lease runs.
+    /// After every step, while any lease runs.
     fn reigning(&mut self, _: &[Leader], _: &[Uid]) -> Result<(), String> {
         Ok(())
     }
@@ -113,18 +114,18 @@ pub(crate) trait Invariant {
     /// This node lost its disk.
     fn wiped(&mut self, _: usize) {}
 
-    /// After every step, the state vectors of the living.
+    /// After every step: the state vectors of the living members.
     fn stepped(&mut self, _: &[Option<StateVector>], _: &[Uid]) -> Result<(), String> {
         Ok(())
     }
 
-    /// Everything was healed long enough ago.
+    /// All faults ended long enough ago.
     fn settled(&mut self, _: Standings<'_>, _: &[Uid]) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// All invariants of a run, and what they found.
+/// All invariants of a run, and their findings.
 pub(crate) struct InvariantSet {
     invariants: Vec<Box<dyn Invariant>>,
     pub(crate) violations: Vec<Violation>,
@@ -133,7 +134,7 @@ pub(crate) struct InvariantSet {
 }
 
 impl InvariantSet {
-    /// What this subject is held to. `calm`: nothing but deaths happens in this run.
+    /// The invariants of this subject. `calm`: nothing but deaths happens in this run.
     pub(crate) fn of<S: Subject>(row: &Row, view: &View, settings: &Settings, calm: bool) -> Self {
         let by_attempt = S::GUARANTEE == Guarantee::Component && !S::HAS_TERMS;
         let voters = view.members().iter().filter(|uid| settings.votes(uid.id)).count();

@@ -1,11 +1,11 @@
-//! E6, classic: nobody follows a claim below one it has already followed in this life.
+//! E6, classic: no member follows a claim below one that it has already followed in this process start.
 
 use algorithms::{Epoch, Uid};
 
 use super::{Announced, Invariant, Scene};
 
 pub(crate) struct NoOlderClaim {
-    /// By node: the life and the highest claim followed in it.
+    /// By node: the process start and the highest claim followed in it.
     highest: Vec<(u32, Option<(Epoch, Uid)>)>,
 }
 

@@ -1,6 +1,6 @@
-//! E1: at most one node ever announces itself leader for one epoch. Classic: among members that can all talk to each
-//! other, and could since before an attempt opened, that attempt crowns one leader. (Two that only share a bridge may
-//! each be crowned by one attempt, under different epochs.)
+//! E1: at most one node ever announces itself leader for one epoch. Classic: among members that are all connected to
+//! each other, since before an attempt opened, that attempt has one winner. (Two members that are connected only over a
+//! bridge may both win one attempt, under different epochs.)
 
 use algorithms::Epoch;
 use member::{FullPos, Role, Settings};
@@ -9,21 +9,22 @@ use super::{Announced, Invariant, Scene};
 
 pub(crate) struct OneLeaderPerEpoch {
     claims: Vec<(u64, usize, Epoch)>,
-    /// Has every attempt one epoch for each member, and one winner in a component whose members all talk?
+    /// Has every attempt one epoch for each member, and one winner in a component whose members are all connected to
+    /// each other?
     by_attempt: bool,
-    /// An attempt began at most this long before somebody claims it.
+    /// An attempt began at most this long before a member claims it.
     election_ns: u64,
 }
 
 impl OneLeaderPerEpoch {
     pub(crate) fn new(settings: &Settings, by_attempt: bool) -> Self {
-        // A winner has heard everybody within T, T' and, if it was started over, the same again.
+        // A winner has heard all members within T, T' and, if it was started over, the same again.
         let timeouts = settings.election.answer_timeout + settings.election.coordinator_timeout;
         let election = 2 * timeouts + settings.timing.suspect_after;
         OneLeaderPerEpoch { claims: Vec::new(), by_attempt, election_ns: election.as_nanos() as u64 }
     }
 
-    /// Another winner of the same attempt that could have talked to everybody this one could.
+    /// Another winner of the same attempt that had a connection to every member that this winner had one to.
     fn rival(&self, node: usize, epoch: Epoch, scene: &Scene<'_>) -> Option<&(u64, usize, Epoch)> {
         // Every attempt has one epoch for each member.
         let attempt = |epoch: Epoch| epoch.0 / scene.members.len() as u64;

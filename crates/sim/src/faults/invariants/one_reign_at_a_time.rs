@@ -1,5 +1,5 @@
-//! E3: the leases of different leaders never overlap. And why: while a lease runs, a majority of the voters can grant
-//! nobody else anything.
+//! E3: the leases of different leaders never overlap. And the reason: while a lease runs, a majority of the voters can
+//! grant no epoch to another holder.
 
 use algorithms::Uid;
 

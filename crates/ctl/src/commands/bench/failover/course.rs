@@ -1,4 +1,4 @@
-//! What the survivors of one fault reported, and when it reached this process.
+//! The reports of the survivors of one fault, and when they reached this process.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use types::since_boot;
 
 use super::machine::Machine;
 
-/// One fault and what came of it.
+/// One fault and its consequences.
 #[derive(Clone, Debug)]
 pub(super) struct Course {
     pub(super) old: u32,
@@ -15,17 +15,17 @@ pub(super) struct Course {
     survivors: Vec<usize>,
     start: Instant,
     start_wall_ms: u64,
-    /// On the clock that ledgers are stamped with.
+    /// On the clock of the ledgers' stamps.
     pub(super) start_boot: Duration,
     last: Vec<Option<Seen>>,
-    /// Somebody had left the old leader before the fault.
+    /// A survivor had left the old leader before the fault.
     spoiled: bool,
     machine: Machine,
-    /// When the old leader's stream ended here, from the fault: its process is gone as far as anybody can see.
+    /// When the old leader's stream ended here, from the fault: the first visible sign that its process has ended.
     pub(super) eof: Option<Duration>,
 }
 
-/// The last word of a survivor since the fault.
+/// The last report of a survivor since the fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Seen {
     pub(super) member: u32,
@@ -41,14 +41,14 @@ pub(super) struct Seen {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Ending {
     pub(super) successor: u32,
-    /// Who reported it last, and when.
+    /// The last report of the successor.
     pub(super) last: Seen,
     /// From the fault to the last survivor's announcement, by the members' stamps: nothing that is read late here is in it.
     pub(super) announced: Duration,
 }
 
 impl Course {
-    /// Call it right before the fault.
+    /// Must be called right before the fault.
     pub(super) fn begin(old: u32, survivors: Vec<usize>, endpoints: usize) -> Self {
         // Before the clock starts: this reads files.
         let machine = Machine::now();
@@ -68,7 +68,7 @@ impl Course {
                 let member = announcement.member;
                 self.last[report.at] = Some(Seen { member, leader, leads, after, announced });
             }
-            // A process that starts anew is dialled in vain first: only the first loss is the end.
+            // The first dials of a restarting process fail: only the first loss is the end.
             News::Lost(_) if report.at == self.old as usize - 1 => {
                 self.eof.get_or_insert(after);
             }
@@ -76,17 +76,17 @@ impl Course {
         }
     }
 
-    /// A change that the fault did not cause: it arrived before it, or the member stamped it before it.
+    /// A change that the fault did not cause: it arrived before the fault, or the member stamped it before the fault.
     fn is_too_early(&self, when: Instant, stamped_ms: u64, transition: &Transition) -> bool {
         transition.leader() != Some(self.old) && (when < self.start || stamped_ms < self.start_wall_ms)
     }
 
-    /// Call it when it has ended.
+    /// Must be called when the failover has ended.
     pub(super) fn stop(&mut self) {
         self.machine = Machine::now().since(self.machine);
     }
 
-    /// What the machine did from the beginning to the stop.
+    /// The machine's counters from the beginning to the stop.
     pub(super) fn machine(&self) -> Machine {
         self.machine
     }
@@ -96,12 +96,12 @@ impl Course {
         self.start + time
     }
 
-    /// A survivor had left the old leader before the fault, so what is measured is not the fault's.
+    /// A survivor had left the old leader before the fault, so the fault is not measured.
     pub(super) fn is_spoiled(&self) -> bool {
         self.spoiled
     }
 
-    /// All survivors name one successor, and it claims it.
+    /// All survivors name one successor, and it claims to lead.
     pub(super) fn ending(&self) -> Option<Ending> {
         let seen: Vec<Seen> = self.survivors.iter().map(|&at| self.last[at]).collect::<Option<_>>()?;
         let successor = seen.first()?.leader?;
@@ -120,7 +120,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A member says which leader it has.
+    /// A member reports its leader.
     pub(crate) fn reported(member: u32, leader: Option<u32>, wall_ms: u64) -> News {
         let role = if leader == Some(member) { Role::Leader } else { Role::Follower };
         let now = Standing { role, leader: leader.map(NodeId), epoch: Epoch(1) };
@@ -135,7 +135,7 @@ pub(super) mod tests {
         Course::begin(3, vec![0, 1], 3)
     }
 
-    /// `at_ms`: milliseconds after the fault by the member's clock; `when_ms` by ours.
+    /// `at_ms`: milliseconds after the fault by the member's clock; `when_ms`: by the clock of this process.
     fn report(course: &Course, at: usize, leader: Option<u32>, at_ms: i64, when_ms: i64) -> Report {
         let id = at as u32 + 1;
         let at_ms = course.start_wall_ms.saturating_add_signed(at_ms);

@@ -1,18 +1,18 @@
-//! What the machine itself did meanwhile: a process that does not run measures nothing but that.
+//! What the machine did during a trial: a process that is not scheduled delays the failover.
 
 use std::fs::read_to_string;
 
 use serde::Serialize;
 
-/// The kernel's counters since boot, or what they grew by. `None` where it has no such counter.
+/// The kernel's counters since boot, or their growth. `None` where the kernel has no such counter.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 #[allow(clippy::struct_field_names)] // the unit is part of the name
 pub(super) struct Machine {
-    /// A hypervisor ran something else, on any processor. Counted in steps of 10 ms.
+    /// A hypervisor ran another guest, on any processor. Counted in steps of 10 ms.
     pub(super) stolen_ms: Option<f64>,
-    /// Some process was ready and waited for a processor.
+    /// A process was ready and waited for a processor.
     pub(super) cpu_wait_ms: Option<f64>,
-    /// Some process waited for a disk.
+    /// A process waited for a disk.
     pub(super) io_wait_ms: Option<f64>,
 }
 
@@ -38,7 +38,7 @@ impl Machine {
         }
     }
 
-    /// Empty where the kernel tells nothing.
+    /// Empty if the kernel has no counters.
     pub(super) fn in_words(self) -> String {
         let said = [
             (self.stolen_ms, "stolen by the hypervisor"),

@@ -1,4 +1,4 @@
-//! What `ctl bench failover` prints.
+//! The output of `ctl bench failover`.
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -39,9 +39,9 @@ struct Document<'a> {
     messages: &'a [u64],
     /// The most connections any member had to other members, before the first trial.
     connections_max: usize,
-    /// The median write to disk of the survivors, over the whole run; what a grant waits for.
+    /// The median write to disk of the survivors, over the whole run; a grant waits for such a write.
     persist_ms: Option<f64>,
-    /// Trials before which the members had already left the leader: repeated, and in none of these numbers.
+    /// Trials before which the members had already left the leader: repeated, and not in any of these numbers.
     discarded: u32,
     slowest: Option<&'a Slowest>,
 }

@@ -1,4 +1,4 @@
-//! What the slowest failover waited for: its steps, each with the member that took it, by the stamps of their ledgers.
+//! What the slowest failover waited for: its steps, each with its member, by the stamps of the ledgers.
 
 use std::time::Duration;
 
@@ -15,21 +15,21 @@ pub(super) struct Slowest {
     /// Counts from 1.
     pub(super) trial: u32,
     pub(super) ms: f64,
-    /// Who reported the successor last.
+    /// The member that reported the successor last.
     pub(super) last_member: u32,
-    /// The longest part, in words.
+    /// The longest part, as text.
     pub(super) waited_for: String,
     /// From the fault to the last report, in order.
     pub(super) parts: Vec<Part>,
-    /// What the machine did meanwhile.
+    /// What the machine did during the trial.
     pub(super) machine: Machine,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Part {
-    /// What was done when it was over.
+    /// The event that ended it.
     pub(super) what: String,
-    /// Whose stamp ended it.
+    /// The member whose stamp ended it.
     pub(super) member: u32,
     /// From the fault to the end of this part.
     pub(super) after_ms: f64,
@@ -41,7 +41,7 @@ impl Slowest {
         let last = ending.last.member;
         let mut marks = marks(course, ending, ledgers);
         marks.push((ending.last.after, last, format!("the report of member {last} reached ctl")));
-        // Two members' steps may cross: a step that was over before the one in front of it took no time.
+        // Steps of two members may cross: a step that was over before the previous one took no time.
         let mut before = Duration::ZERO;
         let parts: Vec<Part> = marks
             .into_iter()
@@ -57,14 +57,14 @@ impl Slowest {
         Slowest { trial, ms, last_member: last, waited_for, parts, machine: course.machine() }
     }
 
-    /// One line for people.
+    /// One line of text.
     pub(super) fn line(&self) -> String {
         let parts: Vec<String> =
             self.parts.iter().map(|part| format!("{} after {:.1} ms", part.what, part.after_ms)).collect();
         let Slowest { trial, ms, last_member, waited_for, machine, .. } = self;
         format!(
             "slowest: {ms:.1} ms in trial {trial}: member {last_member} reported last; it waited {waited_for} ({}; the \
-             machine meanwhile: {})",
+             machine in that time: {})",
             parts.join("; "),
             machine.in_words()
         )
@@ -76,14 +76,14 @@ const STAMPED_LATE: Duration = Duration::from_millis(5);
 
 type Mark = (Duration, u32, String);
 
-/// What the members' own ledgers tell of the way there. A step that no ledger at hand has is left out.
+/// The steps that the members' own ledgers record. A step that no available ledger has is left out.
 fn marks(course: &Course, ending: &Ending, ledgers: &Ledgers) -> Vec<Mark> {
     let (winner, last) = (ending.successor, ending.last.member);
     let during = |id: u32| during(course, ending, ledgers, id);
     let survivors = ledgers.members.iter().map(|ledger| ledger.id).filter(|id| *id != course.old);
     let left = |id: u32| during(id).find(|(_, kind)| leaves(kind, course.old)).map(|(at, _)| (at, id));
     let mut marks = Vec::new();
-    // This process may hear of the end later than the old leader's peers do, so that is no step of its own.
+    // This process may see the end later than the old leader's peers, so it is not a step of its own.
     let eof = course.eof.map_or_else(String::new, |eof| {
         format!(" (its connection to ctl had ended after {:.1} ms)", milliseconds(eof))
     });
@@ -93,7 +93,7 @@ fn marks(course: &Course, ending: &Ending, ledgers: &Ledgers) -> Vec<Mark> {
     if let Some((at, id)) = left(winner) {
         marks.push((at, id, format!("the winner {id} left it")));
     }
-    // Under quorum the majority's grant is what the winner waits for: the last one before it led.
+    // Under quorum the winner waits for the majority's grant: the last grant before it led.
     let leads = during(winner).find(|(_, kind)| names(kind, winner));
     let before = leads.map_or(Duration::MAX, |(at, _)| at);
     let grants =
@@ -110,7 +110,7 @@ fn marks(course: &Course, ending: &Ending, ledgers: &Ledgers) -> Vec<Mark> {
     marks
 }
 
-/// What a member wrote down from the fault to its end, by the time since the fault.
+/// The entries of a member from the fault to its end, by the time since the fault.
 fn during<'a>(
     course: &Course,
     ending: &Ending,

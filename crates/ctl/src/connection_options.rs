@@ -1,4 +1,5 @@
-//! Whom to ask and how to introduce oneself: from the options, the environment, or the nearest `.conclave`.
+//! The members to ask and the credentials of this client: from the options, the environment, or the nearest
+//! `.conclave`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +19,7 @@ pub(crate) struct Target {
     pub(crate) timeout: Duration,
     pub(crate) member_timeout: Duration,
     pub(crate) file: Option<ClusterFile>,
-    /// Which election of the cluster.
+    /// The election of the cluster.
     pub(crate) instance: InstanceId,
 }
 
@@ -37,7 +38,7 @@ impl Target {
         Ok(Target { endpoints, settings, timeout, member_timeout, file, instance })
     }
 
-    /// For commands that are about the cluster's election and nothing else.
+    /// For commands that work with the cluster's own election only.
     pub(crate) fn election_only(globals: &Globals) -> Result<Self, Failure> {
         if globals.instance != InstanceId::ELECTION.0 {
             return Err(Failure::usage("this command is for the cluster's own election")
@@ -55,12 +56,12 @@ impl Target {
         Observer::new(self.endpoints.clone(), &self.settings)
     }
 
-    /// Follows all that members announce, not only changes of standing.
+    /// Follows all announcements of the members, not only changes of standing.
     pub(crate) fn observer_of_everything(&self) -> Observer {
         Observer::of_everything(self.endpoints.clone(), &self.settings)
     }
 
-    /// Whose answers a leader needs. What a member says of its safety counts before what the config says.
+    /// The members whose answers a leader needs. The safety that a member reports takes precedence over the config.
     pub(crate) fn electorate(&self, safety: Option<Safety>) -> Electorate {
         electorate(self.file.as_ref(), safety, self.endpoints.len())
     }
@@ -74,13 +75,13 @@ fn electorate(file: Option<&ClusterFile>, said: Option<Safety>, asked: usize) ->
     }
 }
 
-/// Could this member be behind an endpoint that did not answer?
+/// Could this member be at an endpoint that did not answer?
 pub(crate) fn may_be(endpoint: &Endpoint, id: u32) -> bool {
     endpoint.id.is_none_or(|known| known == id)
 }
 
-/// Nobody answered: says whether that is because nobody is there, or because nobody lets us in.
-pub(crate) fn nobody(failures: &[(&Endpoint, &ClientError)]) -> Failure {
+/// No member answered: reports whether all members are unreachable, or refuse this client.
+pub(crate) fn no_member_answered(failures: &[(&Endpoint, &ClientError)]) -> Failure {
     if let Some((endpoint, refusal)) = failures.iter().find(|(_, error)| error.is_refusal()) {
         if let ClientError::Connect(error) = refusal
             && let ConnectError::Version { theirs, ours } = error.as_ref()
@@ -160,10 +161,10 @@ fn secret(globals: &Globals, file: Option<&ClusterFile>) -> Result<Option<Secret
         });
     }
     let Some(path) = file.and_then(|file| file.secret_file.as_ref()) else { return Ok(None) };
-    // Without the secret every member would refuse: the same exit code, said earlier and better.
+    // Without the secret every member would refuse: the same exit code, with an earlier and better message.
     Secret::from_file(path).map(Some).map_err(|error| {
         Failure::new(Exit::Refused, error.to_string())
-            .because("the config names this file, and members only talk to who knows the secret in it")
+            .because("the config names this file, and members only accept clients that know the secret in it")
             .hint("run as a user that may read it, or name a copy with --secret-file")
     })
 }

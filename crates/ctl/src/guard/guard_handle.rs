@@ -1,4 +1,4 @@
-//! `ctl`'s end: starts the guard, moves its deadline, and does its work should it not.
+//! `ctl`'s end of the guard: starts the guard, moves its deadline, and does its work if the guard fails.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice};
@@ -19,15 +19,15 @@ use super::message::{Deadlines, Order, Report};
 use super::tree;
 
 #[derive(Debug)]
-pub(crate) struct Leash {
+pub(crate) struct GuardHandle {
     orders: OwnedWriteHalf,
     reports: Lines<BufReader<OwnedReadHalf>>,
     children: unix::Signal,
 }
 
-impl Leash {
-    /// Starts the guard, which starts the command, unless the soft deadline has passed by then. It holds the attachment
-    /// too: the member is not to think that nothing runs any more when only `ctl` is gone.
+impl GuardHandle {
+    /// Starts the guard, which starts the command, unless the soft deadline has passed by then. The guard holds the
+    /// attachment too: the member must not conclude from the end of `ctl` alone that no child runs any more.
     pub(crate) fn start(
         command: &[OsString],
         environment: &[(&str, String)],
@@ -35,7 +35,7 @@ impl Leash {
         deadlines: Deadlines,
         grace: Duration,
     ) -> io::Result<Self> {
-        // Should the guard be killed, what it guards becomes ours.
+        // If the guard is killed, its descendants become children of this process.
         tree::adopt_orphans()?;
         let children = signal(SignalKind::child())?;
         let (ours, theirs) = StdStream::pair()?;
@@ -43,18 +43,18 @@ impl Leash {
         pass(&ours, attachment)?;
         ours.set_nonblocking(true)?;
         let (reports, orders) = UnixStream::from_std(ours)?.into_split();
-        let mut leash = Leash { orders, reports: BufReader::new(reports).lines(), children };
-        leash.order(&Order::Start { deadlines, grace })?;
-        Ok(leash)
+        let mut handle = GuardHandle { orders, reports: BufReader::new(reports).lines(), children };
+        handle.order(&Order::Start { deadlines, grace })?;
+        Ok(handle)
     }
 
     pub(crate) fn renew(&mut self, deadlines: Deadlines) {
-        // A guard that does not listen keeps the older deadline and stops the tree too early, never too late.
+        // A guard that does not read keeps the older deadline and stops the processes too early, never too late.
         let _ = self.order(&Order::Renew(deadlines));
     }
 
     pub(crate) fn stop(&mut self, kill_at: Duration) {
-        // Whoever calls this kills the tree itself, should the guard not have done it by then.
+        // The caller kills the processes itself if the guard has not done so by then.
         let _ = self.order(&Order::Stop { kill_at });
     }
 
@@ -62,24 +62,24 @@ impl Leash {
         self.order(&Order::Signal(number))
     }
 
-    /// What the guard reports; `None`: it is gone. Cancel-safe.
+    /// The guard's report; `None`: the guard has ended. Cancel-safe.
     pub(crate) async fn report(&mut self) -> Option<Report> {
         let line = self.reports.next_line().await.ok().flatten()?;
         serde_json::from_str(&line).ok()
     }
 
-    /// Kills the guard and everything below it, and returns when nobody is left.
+    /// Kills the guard and all its descendants, and returns when no process is left.
     pub(crate) async fn end(mut self) {
         tree::sweep(&mut self.children).await;
     }
 
-    /// Never waits: a guard that was stopped does not read.
+    /// Never waits: a stopped guard does not read.
     fn order(&mut self, order: &Order) -> io::Result<()> {
         let mut line = serde_json::to_vec(order)?;
         line.push(b'\n');
         match send(self.orders.as_ref(), &line, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)? {
             written if written == line.len() => Ok(()),
-            _ => Err(io::Error::other("the guard took half an order")),
+            _ => Err(io::Error::other("the guard accepted half an order")),
         }
     }
 }
@@ -89,11 +89,11 @@ fn spawn(command: &[OsString], environment: &[(&str, String)], socket: StdStream
     let mut guard = Command::new("/proc/self/exe");
     guard.arg0("ctl").args(["guard", "--"]).args(command);
     guard.envs(environment.iter().map(|(name, value)| (name, value)));
-    // Not kept: it is reaped with all others, and its socket says when it is gone.
+    // Not kept: it is reaped with all other children, and its socket shows its end.
     guard.stdin(OwnedFd::from(socket)).spawn().map(drop)
 }
 
-/// The guard's own stdin is the socket; the command gets this process's.
+/// The guard's own stdin is the socket; the command gets this process's stdin.
 fn pass(socket: &StdStream, attachment: BorrowedFd<'_>) -> io::Result<()> {
     let stdin = io::stdin();
     let passed = [stdin.as_fd(), attachment];

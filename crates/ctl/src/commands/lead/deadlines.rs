@@ -1,4 +1,4 @@
-//! How long an answer of the member is good for, and what that leaves for the command to end in.
+//! How long an answer of the member is valid, and how much time that leaves to end the command.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use client::{Client, Safety, format_duration, parse_duration};
 use crate::failure::Failure;
 use crate::guard::Deadlines;
 
-/// Without a lease an answer counts for this long: about what the others need to notice a silent leader.
+/// Without a lease an answer is valid for this long: about the time in which the other members notice a silent leader.
 const CLASSIC: Duration = Duration::from_millis(500);
-/// For killing a tree: finding it, and being scheduled at all.
+/// For killing a process tree: finding it, and scheduling delays.
 const MARGIN_MIN: Duration = Duration::from_millis(5);
 
-/// What the cluster's config means for a command that runs under it. The member says it in its handshake.
+/// The cluster's settings that matter for a command. The member sends them in its handshake.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Terms {
     /// `None`: classic, there is no lease.
@@ -27,7 +27,7 @@ impl Terms {
         let lease = member.member_fact("lease").and_then(|text| parse_duration(text).ok());
         let drift = member.member_fact("max_drift").and_then(|text| text.parse().ok());
         let (Some(lease), Some(drift)) = (lease, drift) else {
-            return Err(Failure::usage("the member does not say what its lease is")
+            return Err(Failure::usage("the member does not report its lease")
                 .hint("use a `ctl` of the members' version: `ctl --version`, `node --version`"));
         };
         Terms { lease: quorum.then_some(lease), drift, grace: Duration::ZERO }.with_grace(grace)
@@ -46,7 +46,9 @@ impl Terms {
                 let (grace, fits) = (format_duration(grace), Duration::from_millis(fits.as_millis() as u64));
                 let what = match self.lease {
                     Some(lease) => format!("a lease of {}", format_duration(lease)),
-                    None => format!("the {} that an answer of a classic member counts for", format_duration(CLASSIC)),
+                    None => {
+                        format!("the {} for which an answer of a classic member is valid", format_duration(CLASSIC))
+                    }
                 };
                 Err(Failure::usage(format!("a grace of {grace} does not fit {what}"))
                     .because("the command must have ended before another member may lead")
@@ -60,13 +62,13 @@ impl Terms {
         self.usable() / 8
     }
 
-    /// How long an answer is worth waiting for.
+    /// How long to wait for an answer.
     pub(super) fn patience(&self) -> Duration {
         self.usable()
     }
 
-    /// The deadlines that an answer gives. They count from when its request was *sent*: the answer is older than its
-    /// arrival, by how much nobody knows. `None`: it gives none.
+    /// The deadlines that an answer gives. They count from the moment at which its request was *sent*: the answer is
+    /// older than its arrival, by an unknown time. `None`: the answer gives no deadlines.
     pub(super) fn deadlines(&self, sent: Duration, lease_left: Option<Duration>) -> Option<Deadlines> {
         let good_for = match (self.lease, lease_left) {
             (Some(_), Some(left)) => left.mul_f64(self.shrink()),
@@ -77,14 +79,14 @@ impl Terms {
         Some(Deadlines { soft: hard.saturating_sub(self.grace).max(sent), hard })
     }
 
-    /// Between two answers the member may have renewed its lease last a third of it ago, one poll may be lost, and the
-    /// tree must be dead a margin before the end: what is left is for the grace.
+    /// At an answer the member's last renewal may be a third of its lease old, one poll may be lost, and the process
+    /// tree must be dead a margin before the end: the grace gets the remaining time.
     fn grace_max(&self) -> Duration {
         (self.usable() * 2 / 3).saturating_sub(self.margin() + 2 * self.poll_every())
     }
 
-    /// The longest that an answer can be good for. The member's own lease is already shorter than what the voters
-    /// promised, by the same factor.
+    /// The longest time for which an answer can be valid. The member's own lease is already shorter than the voters'
+    /// promise, by the same factor.
     fn usable(&self) -> Duration {
         self.lease.map_or(CLASSIC, |lease| lease.mul_f64(self.shrink() * self.shrink()))
     }
@@ -93,7 +95,7 @@ impl Terms {
         (self.usable() / 20).max(MARGIN_MIN)
     }
 
-    /// Both clocks may be wrong by the drift, in opposite directions.
+    /// Both clocks may err by the drift, in opposite directions.
     fn shrink(&self) -> f64 {
         (1.0 - self.drift) / (1.0 + self.drift)
     }
@@ -143,7 +145,7 @@ mod tests {
                 assert!(terms.with_grace(Some(terms.grace_max())).is_ok());
                 let refused = terms.with_grace(Some(terms.grace_max() + Duration::from_millis(1))).unwrap_err();
                 assert_eq!(refused.exit, crate::failure::Exit::Usage, "{refused}");
-                // With the smallest lease left between two renewals, a lost poll does not end the command.
+                // Also with the shortest remaining lease between two renewals, a lost poll does not end the command.
                 let left = lease.map(|ms| Duration::from_millis(ms).mul_f64(terms.shrink()) * 2 / 3);
                 let soft = default.deadlines(SENT, left).unwrap().soft;
                 if terms.grace_max() > Duration::ZERO {

@@ -1,11 +1,11 @@
-//! What `elect`, `step-down` and `transfer` share: look, act on one member, await what comes of it.
+//! Shared by `elect`, `step-down` and `transfer`: read the state, ask one member to act, await the result.
 
 use client::{Client, ClientError, Endpoint, Observer, Verdict, find_leader, format_duration, within};
 use serde::Serialize;
 
+use crate::connection_options::{Target, no_member_answered};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::target::{Target, nobody};
 
 /// The outcome of a change of leadership.
 #[derive(Serialize, Debug)]
@@ -33,14 +33,14 @@ impl Change {
     }
 }
 
-/// Streams to all members, and what they said first.
+/// Streams to all members, and their first announcements.
 pub(super) struct Scene {
     pub(super) observer: Observer,
     before: Verdict,
 }
 
-/// The one leader that members name and that claims it, with its epoch. Members that do not know it do not count: one
-/// that is cut off must not keep operators from moving leadership.
+/// The one leader that members name and that claims to lead, with its epoch. Members that know no leader do not count:
+/// a member that is cut off must not keep operators from moving leadership.
 fn claimed(observer: &Observer) -> Option<(u32, u64)> {
     let views = observer.views();
     let leader = find_leader(&views, |_| true).ok()?;
@@ -48,28 +48,28 @@ fn claimed(observer: &Observer) -> Option<(u32, u64)> {
 }
 
 impl Scene {
-    /// Opens the streams before anything is done, so that no event is missed.
+    /// Opens the streams before any request, so that no event is missed.
     pub(super) async fn open(target: &Target) -> Result<Self, Failure> {
         let mut observer = target.observer();
         let look = observer.until(Observer::all_tried);
         let _ = tokio::time::timeout(target.member_timeout.min(target.timeout), look).await;
         if observer.views().is_empty() {
-            // Asked once more for the reasons: the streams only keep dialling.
+            // Asks again for the reasons: the streams only keep dialling.
             let answers = target.ask_all().await;
             let failures = answers.iter().filter_map(|answer| Some((&answer.endpoint, answer.result.as_ref().err()?)));
             let failures: Vec<(&Endpoint, &ClientError)> = failures.collect();
             if failures.len() == answers.len() {
-                return Err(nobody(&failures));
+                return Err(no_member_answered(&failures));
             }
         }
         let before = observer.verdict(&target.electorate(observer.safety()));
         Ok(Scene { observer, before })
     }
 
-    /// Who leads; an error if there is nobody to do what is asked.
+    /// The leader; an error if no member leads that could do this.
     pub(super) fn leader(&self, what: &str) -> Result<u32, Failure> {
         self.found().ok_or_else(|| {
-            Failure::new(Exit::NoLeader, format!("nobody can {what}"))
+            Failure::new(Exit::NoLeader, format!("no leader can {what}"))
                 .because(format!("no leader: {}", self.before))
                 .hint("ctl leader --wait 5s, then again; `ctl explain` says why nobody leads")
         })
@@ -88,12 +88,12 @@ impl Scene {
             return Err(Failure::usage(format!("no member {id} among those asked")).hint("look at `ctl status`"));
         };
         let endpoint = &target.endpoints[at];
-        within(target.member_timeout, Client::connect_to(endpoint, &target.settings))
-            .await
-            .map_err(|error| crate::target::request_failed(&format!("member {endpoint} cannot be asked"), &error))
+        within(target.member_timeout, Client::connect_to(endpoint, &target.settings)).await.map_err(|error| {
+            crate::connection_options::request_failed(&format!("member {endpoint} cannot be asked"), &error)
+        })
     }
 
-    /// Waits until members name a leader that fits, and it claims it.
+    /// Waits until members name a leader that satisfies the condition, and it claims to lead.
     pub(super) async fn settle(
         mut self,
         target: &Target,

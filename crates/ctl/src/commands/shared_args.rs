@@ -1,4 +1,4 @@
-//! Options that several commands share. Names come from the catalog, so completions and errors know them all.
+//! Options that several commands share. Names come from the catalog, so that completions and errors list all of them.
 
 use algorithms::{Topology, Wins, catalog};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -8,7 +8,7 @@ use crate::cluster::NODES_MAX;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct AlgorithmArg {
-    /// Which election; `ctl algorithms` describes them [default: one that fits the topology]
+    /// The election algorithm; `ctl algorithms` describes them [default: one that fits the topology]
     #[arg(long, value_name = "NAME", value_parser = algorithm_names(), hide_possible_values = true)]
     pub(crate) algorithm: Option<String>,
 }
@@ -21,14 +21,14 @@ impl AlgorithmArg {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct TopologyArg {
-    /// Who is linked to whom [default: what the algorithm needs]
+    /// The links between members [default: what the algorithm needs]
     #[arg(long, value_name = "TOPOLOGY", value_parser = topologies())]
     pub(crate) topology: Option<Topology>,
 }
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct WinsArg {
-    /// Which id wins [default: as the algorithm was published]
+    /// The id that wins [default: as the algorithm was published]
     #[arg(long, value_name = "WHICH", value_parser = wins())]
     pub(crate) wins: Option<Wins>,
 }
@@ -54,7 +54,7 @@ fn wins() -> impl TypedValueParser<Value = Wins> {
         .map(|name| if name == "highest" { Wins::Highest } else { Wins::Lowest })
 }
 
-/// Ids are 32 bits wide; memory ends earlier.
+/// Ids are 32 bits wide; memory is the tighter limit.
 pub(crate) fn simulated_nodes() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=100_000_000)
 }
