@@ -96,7 +96,7 @@ async fn the_audit_is_incomplete_without_a_ledger_or_with_a_damaged_one_and_orde
     let (audit, code) = live.json(&["audit"]).await;
     assert_eq!((&audit["outcome"], &audit["safety"], code), (&"ordered".into(), &"classic".into(), Some(0)), "{audit}");
     let words = stdout(&live.ctl(&["audit"]).await);
-    assert!(words.contains("ORDERED") && words.contains("promise one leader per connected component"), "{words}");
+    assert!(words.contains("ORDERED") && words.contains("guarantee one leader per connected component"), "{words}");
 
     live.kill(1).await;
     let path = live.cluster.data_directory(1).join("ledger");
