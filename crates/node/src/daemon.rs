@@ -184,6 +184,8 @@ impl Daemon {
         let now = since_boot();
         let done = self.carry_out_instances(now);
         self.dial_links();
+        // Peers before watchers: the next member must not wait until all watchers have been told.
+        self.net.flush();
         self.publisher.tell_watchers(&mut self.net);
         self.catch_watchers_up();
         self.net.flush();

@@ -6,16 +6,19 @@ mod traffic;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use tokio::time::Sleep;
 
 use crate::accept::{self, Arrival, Context};
 use crate::chaos::FaultMap;
@@ -39,6 +42,9 @@ const SCRATCH_BYTES: usize = 64 << 10;
 const ARRIVALS_MAX: usize = 64;
 /// Handshakes taken per turn, so that many new connections do not delay the connected peers.
 const ARRIVALS_PER_TURN: usize = 16;
+/// So many clients are written at once, and then as many in each of these times.
+const CLIENT_WRITES: usize = 8;
+const CLIENT_WRITES_EVERY: Duration = Duration::from_millis(1);
 /// Payload read per turn before the owner gets its events; bounds memory however much all links send at once.
 const TURN_BYTES: usize = 1 << 20;
 
@@ -62,7 +68,11 @@ pub struct Net {
     /// Links to serve, in the order in which they became ready.
     turn: VecDeque<u64>,
     /// Links with output that no write has been tried for.
-    dirty: Vec<u64>,
+    dirty_peers: Vec<u64>,
+    /// The same of clients, oldest first.
+    dirty_clients: VecDeque<u64>,
+    /// Until the next of them are written.
+    client_pause: Option<Pin<Box<Sleep>>>,
     /// Peers' links that have ended on this side; see [`drop_ended`](Net::drop_ended).
     ended: Vec<Link>,
     arrivals: mpsc::Receiver<Arrival>,
@@ -96,7 +106,9 @@ impl Net {
             clients_bytes: 0,
             ready: Arc::default(),
             turn: VecDeque::new(),
-            dirty: Vec::new(),
+            dirty_peers: Vec::new(),
+            dirty_clients: VecDeque::new(),
+            client_pause: None,
             ended: Vec::new(),
             arrivals,
             arrivals_in,
@@ -180,13 +192,47 @@ impl Net {
 
     /// Writes the queued output, with one system call per link that has any. Output that a socket does not accept is
     /// written later.
+    ///
+    /// Peers come first. Of the clients only a few are written, and then a few more every millisecond by [`Net::event`]: a
+    /// crowd of watchers must take neither this task nor the processors of the machine from the members.
     pub fn flush(&mut self) {
-        for key in std::mem::take(&mut self.dirty) {
-            if let Some(link) = self.links.get_mut(&key) {
-                link.write();
-            }
-            self.recount(key);
+        for key in std::mem::take(&mut self.dirty_peers) {
+            self.write(key);
         }
+        if self.client_pause.is_none() {
+            self.flush_some_clients();
+        }
+    }
+
+    fn flush_some_clients(&mut self) {
+        for _ in 0..CLIENT_WRITES {
+            let Some(key) = self.dirty_clients.pop_front() else { break };
+            self.write(key);
+        }
+        let more = !self.dirty_clients.is_empty();
+        self.client_pause = more.then(|| Box::pin(tokio::time::sleep(CLIENT_WRITES_EVERY)));
+    }
+
+    /// Writes to the next few clients when their turn has come.
+    fn poll_clients(&mut self, cx: &mut TaskContext<'_>) {
+        while self.client_pause.as_mut().is_some_and(|pause| pause.as_mut().poll(cx).is_ready()) {
+            self.flush_some_clients();
+        }
+    }
+
+    /// Writes the queued output of every link: for a process that is about to end.
+    pub fn flush_all(&mut self) {
+        self.flush();
+        for key in std::mem::take(&mut self.dirty_clients) {
+            self.write(key);
+        }
+    }
+
+    fn write(&mut self, key: u64) {
+        if let Some(link) = self.links.get_mut(&key) {
+            link.write();
+        }
+        self.recount(key);
     }
 
     /// Closes the sockets of peers' links that have ended. Until then the far side sees nothing: a peer that takes a
@@ -214,6 +260,7 @@ impl Net {
         if let Some(event) = self.events.pop() {
             return Poll::Ready(event);
         }
+        self.poll_clients(cx);
         if !self.turn.is_empty() {
             cx.waker().wake_by_ref();
         }

@@ -57,7 +57,7 @@ impl Daemon {
                 Ok(afterwards) => {
                     self.faults_changed();
                     reply(&mut self.net, asked, Response::Done);
-                    self.net.flush();
+                    self.net.flush_all();
                     afterwards.carry_out();
                     return None;
                 }

@@ -41,7 +41,7 @@ impl Daemon {
         }
         self.publisher.publish(InstanceId::ELECTION, Happened::Leaving);
         self.publisher.tell_watchers(&mut self.net);
-        self.net.flush();
+        self.net.flush_all();
         self.publisher.tell_subscribers();
         Ok(())
     }

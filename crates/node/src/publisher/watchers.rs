@@ -173,7 +173,7 @@ mod tests {
         while !watchers.are_behind() {
             told += 1;
             watchers.tell(&announcement(told, long.clone()), &mut net);
-            net.flush();
+            net.flush_all();
             assert!(told < 100_000, "the queue never filled");
         }
         for sequence in 1..=4 {
@@ -194,7 +194,7 @@ mod tests {
                 assert_eq!(to, CallId(9));
                 got.push(response);
                 watchers.catch_up(&mut net, &present);
-                net.flush();
+                net.flush_all();
                 if got.len() as u64 == told + 1 {
                     return;
                 }
@@ -229,7 +229,7 @@ mod tests {
         watchers.add(Subscription { client, call: CallId(3) }, InstanceId::ELECTION, false);
         watchers.tell(&announcement(1, Happened::Leaving), &mut net);
         watchers.tell(&Announcement { instance: InstanceId(256), ..announcement(2, Happened::Leaving) }, &mut net);
-        net.flush();
+        net.flush_all();
         let mut calls = Vec::new();
         for _ in 0..2 {
             let frame = connection.recv().await.unwrap().unwrap();

@@ -78,7 +78,10 @@ impl Net {
         }
         if !link.dirty {
             link.dirty = true;
-            self.dirty.push(key);
+            match link.owner {
+                Owner::Peer { .. } => self.dirty_peers.push(key),
+                Owner::Client => self.dirty_clients.push_back(key),
+            }
         }
         self.recount(key);
         self.links.contains_key(&key)

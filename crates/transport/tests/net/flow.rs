@@ -219,3 +219,34 @@ async fn dropping_the_event_future_loses_nothing() {
         assert!(matches!(&event, Event::Frame { payload, .. } if payload[..] == number.to_be_bytes()), "{event:?}");
     }
 }
+
+/// A crowd of clients has output waiting: a peer's frame goes out first, and all of theirs in the end.
+#[tokio::test]
+async fn clients_with_output_do_not_hold_up_a_peer_and_lose_nothing() {
+    let [mut one, mut two] = members::<2>();
+    connect(&mut one, 1, &mut two, 2).await;
+    let mut clients = Vec::new();
+    for _ in 0..40 {
+        let mut connection = client_of(&mut one).await;
+        connection.send(b"hello").await.unwrap();
+        let Event::ClientFrame { client, .. } = one.event().await else { panic!("no frame") };
+        clients.push((connection, client));
+    }
+    for (_, client) in &clients {
+        assert!(one.reply(*client, b"news"));
+    }
+    assert!(one.send(2, b"peer"));
+    one.flush();
+    // Only the owner's turns write the others; the peer has its frame without any.
+    let event = timeout(PATIENCE, two.event()).await.unwrap();
+    assert!(matches!(&event, Event::Frame { payload, .. } if payload == "peer"), "{event:?}");
+    for (connection, _) in &mut clients {
+        let frame = timeout(PATIENCE, async {
+            tokio::select! {
+                frame = connection.recv() => frame.unwrap().unwrap(),
+                event = one.event() => panic!("{event:?}"),
+            }
+        });
+        assert_eq!(frame.await.unwrap(), "news");
+    }
+}
