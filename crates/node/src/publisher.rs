@@ -1,9 +1,9 @@
 //! One ordered stream of announcements at this member, and its subscribers.
 //!
-//! Only the event loop publishes. Announcements wait until the effects of a turn are carried out. Watchers, whose
-//! sockets belong to the loop, get them first and are flushed with everything else. The other subscribers wake other
-//! threads, so they get them when the sockets are flushed. Each has a bounded queue of its own: a slow subscriber
-//! misses announcements and learns how many; it never delays the loop.
+//! Only the event loop publishes. Announcements wait until the effects of a turn are carried out and the sockets of the
+//! peers are flushed. Then the watchers get them, whose sockets belong to the loop, and then the other subscribers, which
+//! wake other threads. Each has a bounded queue of its own: a slow subscriber misses announcements and learns how many;
+//! it never delays the loop.
 
 mod log_lines;
 mod watchers;
