@@ -35,7 +35,7 @@ fn seeds(default: u64) -> u64 {
 fn every_row_keeps_its_promises_under_classic_safety() {
     let options = FaultOptions::default();
     for row in catalog::ROWS {
-        keeps_its_promises(row, &options, seeds(100));
+        keeps_its_promises(row, &options, seeds(50));
     }
 }
 
@@ -43,7 +43,7 @@ fn every_row_keeps_its_promises_under_classic_safety() {
 fn every_row_keeps_its_promises_under_quorum_safety() {
     let options = FaultOptions { safety: Safety::Quorum, ..FaultOptions::default() };
     for row in catalog::ROWS {
-        keeps_its_promises(row, &options, seeds(150));
+        keeps_its_promises(row, &options, seeds(100));
     }
 }
 
