@@ -179,7 +179,9 @@ mod tests {
         for sequence in 1..=4 {
             watchers.tell(&announcement(told + sequence, long.clone()), &mut net);
         }
-        let now = announcement(told + 4, Happened::Faults(vec!["y".repeat(4000)]));
+        // There would be room for this one, but nothing is told inside a gap.
+        watchers.tell(&announcement(told + 5, Happened::Leaving), &mut net);
+        let now = announcement(told + 5, Happened::Faults(vec!["y".repeat(4000)]));
         let present = BTreeMap::from([(InstanceId::ELECTION, now.clone())]);
         watchers.catch_up(&mut net, &present);
         assert!(watchers.are_behind(), "there is no room yet");
@@ -201,7 +203,7 @@ mod tests {
             }
         };
         tokio::time::timeout(PATIENCE, reading).await.expect("the gap and the present standing");
-        assert_eq!(got[got.len() - 2..], [Response::Gap { missed: 5 }, Response::Announced(now)]);
+        assert_eq!(got[got.len() - 2..], [Response::Gap { missed: 6 }, Response::Announced(now)]);
         assert!(!watchers.are_behind());
         watchers.gone(client);
         assert!(watchers.all.is_empty());
