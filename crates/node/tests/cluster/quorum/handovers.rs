@@ -80,7 +80,11 @@ async fn whoever_is_the_last_that_may_lead_does_not_step_down() {
     live.kill(1).await;
     while live.client(2).await.status().await.unwrap().peers.iter().any(|peer| peer.id == 1 && peer.connected) {}
     let epoch = live.agreement_on(2, &[2, 3]).await;
-    refused(&live.ctl(&["step-down"]).await, 1, &["member 2 does not step down", "none of the other members can take over"]);
+    refused(
+        &live.ctl(&["step-down"]).await,
+        1,
+        &["member 2 does not step down", "none of the other members can take over"],
+    );
     assert_eq!(live.agreement(&[2, 3]).await, (2, epoch));
 }
 
