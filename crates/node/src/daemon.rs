@@ -69,20 +69,20 @@ pub async fn run(
     let listener = TcpListener::bind(&address)
         .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows which)"))?;
     let home = Home { config, id, secret, listener, hooks: hooks.as_ref().map(Hooks::queue) };
-    let left = loop {
+    loop {
         match Daemon::start(&home, disk, ledger, stored).await?.serve().await? {
-            Ended::Left => break Ok(()),
+            Ended::Left => break,
             Ended::Stale(begin_again) => {
                 let file;
                 (disk, ledger, file) = *begin_again;
                 stored = Some(file);
             }
         }
-    };
+    }
     if let Some(hooks) = hooks {
         hooks.finish();
     }
-    left
+    Ok(())
 }
 
 /// What stays the same when the daemon restarts its machines.

@@ -11,12 +11,12 @@ use types::{Incarnation, InstanceId, since_boot};
 
 use super::Daemon;
 
-/// A member that is refused as a duplicate for this long is one; a restart is refused only until its old connections
-/// are noticed to be dead.
+/// A member that is refused as a duplicate for this long is a duplicate. A restarted member is refused only until its peers
+/// notice that its old connections are dead.
 const DUPLICATE: Duration = Duration::from_secs(3);
 
 impl Daemon {
-    /// All reports that are there: answers that arrived together are one turn.
+    /// Handles all events that are ready: events that arrived together are one turn.
     pub(super) fn network_all(&mut self, first: NetEvent) -> anyhow::Result<()> {
         let mut next = Some(first);
         while let Some(event) = next {
@@ -27,7 +27,7 @@ impl Daemon {
     }
 
     pub(super) fn network(&mut self, event: NetEvent) -> anyhow::Result<()> {
-        // Due timers come first: a lease that ended while this process did not run has ended.
+        // Due timers come first: a lease that ended while this process was paused has ended.
         let now = since_boot();
         self.instances.values_mut().for_each(|running| running.machine.tick(now));
         match event {

@@ -76,7 +76,7 @@ impl Daemon {
 }
 
 /// The machines that this process runs, in the order of their instances. They draw their incarnation from one seed, so
-/// that all have the same.
+/// that all of them have the same incarnation.
 fn machines(
     config: &Config,
     id: NodeId,

@@ -22,7 +22,7 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    /// All that one client can have.
+    /// The range of all subscriptions of this client.
     pub(crate) fn of_same_client(self) -> RangeInclusive<Subscription> {
         let of = |call| Subscription { client: self.client, call: CallId(call) };
         of(u32::MIN)..=of(u32::MAX)
