@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use bytes::Bytes;
+use types::Access;
 
 use crate::handshake::{Incarnation, PeerId, RefuseCode};
 
@@ -42,7 +43,7 @@ pub enum Event {
     /// One frame of a peer.
     Frame { from: PeerId, payload: Bytes },
     /// A client has authenticated.
-    ClientUp { client: ClientId },
+    ClientUp { client: ClientId, access: Access },
     /// One frame of a client.
     ClientFrame { client: ClientId, payload: Bytes },
     /// The client has left, or was too slow to read its replies.
@@ -115,7 +116,7 @@ impl EventQueue {
 
     pub(crate) fn forget_client(&mut self, gone: ClientId) {
         self.retain(|event| match event {
-            Event::ClientUp { client } | Event::ClientFrame { client, .. } | Event::ClientGone { client } => {
+            Event::ClientUp { client, .. } | Event::ClientFrame { client, .. } | Event::ClientGone { client } => {
                 *client != gone
             }
             _ => true,

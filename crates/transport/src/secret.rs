@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use thiserror::Error;
+use types::Access;
 
 use crate::hello::KeyId;
 
@@ -16,9 +17,16 @@ const SECRET_MIN_BYTES: usize = 16;
 
 const KEY_ID_LABEL: &[u8] = b"conclave key id";
 
-/// A secret shared by every member and client of a cluster. Only the keyed MAC is kept, not the secret itself.
+/// The secrets of operators and readers are derived from the cluster's secret and begin with these words, so that a
+/// secret says what it is for. The cluster's own secret is any text that does not.
+const OPERATOR_PREFIX: &str = "conclave-operator-";
+const READER_PREFIX: &str = "conclave-reader-";
+
+/// The secret of a cluster, or one of the two that are derived from it. Only the keyed MAC is kept, not the secret
+/// itself.
 #[derive(Clone)]
 pub struct Secret {
+    access: Access,
     mac: Arc<Hmac<Sha256>>,
     key_id: KeyId,
 }
@@ -43,7 +51,19 @@ impl Secret {
             Hmac::new_from_slice(&bytes[..end]).map_err(|_| SecretError::TooShort { bytes: end })?;
         let digest = mac.clone().chain_update(KEY_ID_LABEL).finalize().into_bytes();
         let key_id = std::array::from_fn(|at| digest[at]);
-        Ok(Self { mac: Arc::new(mac), key_id })
+        Ok(Self { access: access(&bytes[..end]), mac: Arc::new(mac), key_id })
+    }
+
+    /// What a process that knows this secret may do.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// The operators' or the readers' secret as text: from the cluster's secret only, which cannot be computed from it.
+    pub fn derived(&self, access: Access) -> Option<String> {
+        let prefix = prefix(access).filter(|_| self.access == Access::Member)?;
+        let bytes = self.mac(&[b"conclave derived secret", access.name().as_bytes()]).finalize().into_bytes();
+        Some(bytes.iter().fold(prefix.to_owned(), |text, byte| format!("{text}{byte:02x}")))
     }
 
     /// Reads a secret from a file.
@@ -80,6 +100,19 @@ impl Secret {
     }
 }
 
+fn prefix(access: Access) -> Option<&'static str> {
+    match access {
+        Access::Reader => Some(READER_PREFIX),
+        Access::Operator => Some(OPERATOR_PREFIX),
+        Access::Member => None,
+    }
+}
+
+fn access(secret: &[u8]) -> Access {
+    let has_prefix = |access: &Access| prefix(*access).is_some_and(|prefix| secret.starts_with(prefix.as_bytes()));
+    Access::ALL.into_iter().find(has_prefix).unwrap_or(Access::Member)
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(redacted)")
@@ -104,6 +137,22 @@ mod tests {
     fn the_key_id_is_the_beginning_of_the_hmac_of_its_label() {
         let secret = Secret::from_bytes(b"0123456789abcdef").unwrap();
         assert_eq!(secret.key_id(), [0x89, 0x52, 0x26, 0x2b, 0x5d, 0x5a, 0xad, 0xde]);
+    }
+
+    #[test]
+    fn derived_secrets_say_what_they_are_for_and_derive_nothing() {
+        let cluster = Secret::from_bytes(b"0123456789abcdef").unwrap();
+        assert_eq!((cluster.access(), cluster.derived(Access::Member)), (Access::Member, None));
+        let texts = [Access::Reader, Access::Operator].map(|access| {
+            let text = cluster.derived(access).unwrap();
+            let secret = Secret::from_bytes(text.as_bytes()).unwrap();
+            assert_eq!(secret.access(), access);
+            assert!(Access::ALL.into_iter().all(|access| secret.derived(access).is_none()));
+            text
+        });
+        assert_ne!(texts[0].rsplit('-').next(), texts[1].rsplit('-').next());
+        let other = Secret::from_bytes(b"0123456789abcdeF").unwrap();
+        assert_ne!(other.derived(Access::Reader).as_ref(), Some(&texts[0]));
     }
 
     #[test]

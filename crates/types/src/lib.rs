@@ -2,10 +2,11 @@
 //!
 //! Values only: nothing here decides anything. Enums travel as numbers between processes and are words in JSON alone.
 //!
-//! - `id`: members, epochs, fencing tokens. `standing`: roles, causes of a change, kinds of safety.
+//! - `access`: what an authenticated process may do. `id`: members, epochs, fencing tokens. `standing`: roles, causes of a change, kinds of safety.
 //! - `incarnation`: one start of a process. `instance`: the machines that share one process.
 //! - `clock`: time since boot. `duration`: how durations are written. `dice`: random words from a seed.
 
+mod access;
 mod clock;
 mod dice;
 mod duration;
@@ -16,6 +17,7 @@ mod name;
 mod standing;
 mod topology;
 
+pub use access::Access;
 pub use clock::since_boot;
 pub use dice::Dice;
 pub use duration::{DurationError, format_duration, parse_duration};

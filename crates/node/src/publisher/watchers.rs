@@ -155,7 +155,7 @@ mod tests {
         let address = net.local_addr().to_string();
         let (connection, client) = tokio::join!(connect_client(&address, &settings), async {
             match net.event().await {
-                Event::ClientUp { client } => client,
+                Event::ClientUp { client, .. } => client,
                 other => panic!("{other:?}"),
             }
         });

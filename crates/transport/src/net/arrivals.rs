@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::net::TcpStream;
+use types::Access;
 
 use super::{ARRIVALS_PER_TURN, Net};
 use crate::accept::{Accepted, Arrival, Authenticated};
@@ -178,7 +179,7 @@ impl Net {
         match link.owner {
             Owner::Client => {
                 self.clients += 1;
-                self.events.push(Event::ClientUp { client: ClientId(key) });
+                self.events.push(Event::ClientUp { client: ClientId(key), access: Access::Operator });
             }
             Owner::Peer { id, incarnation, .. } => {
                 if let Some(peer) = self.peers.get_mut(&id) {
