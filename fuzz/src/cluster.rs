@@ -1,0 +1,183 @@
+//! One member of any algorithm and kind of safety, fed with frames that no honest peer may have sent; and honest
+//! clusters whose frames are the first inputs.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use algorithms::catalog::{ROWS, Row};
+use algorithms::drive::{Dice, Driver, Effect};
+use algorithms::{Ctx, Election, Input, NodeId, Topology, Uid, View};
+use member::{Authority, Command, Member, MemberVisitor, Safety, Settings};
+use transport::codec;
+
+const MEMBERS: u32 = 3;
+/// The member that gets the frames.
+const ME: u32 = 2;
+/// Time between two inputs of a fuzzed member: heartbeats, leases and patience all end within some inputs.
+const STEP: Duration = Duration::from_millis(20);
+/// Inputs of one case, so that a case stays short.
+const INPUTS_MAX: usize = 64;
+
+/// The first byte chooses algorithm and safety. Then inputs follow: `sender and kind (1) | length (1) | bytes`.
+pub fn envelope(bytes: &[u8]) {
+    let [choice, inputs @ ..] = bytes else { return };
+    let (row, safety) = chosen(*choice);
+    member::dispatch(row, safety, Fuzzed { inputs });
+}
+
+/// Honest runs of small clusters as inputs of [`envelope`], one of every algorithm and kind of safety.
+pub fn transcripts() -> Vec<(String, Vec<u8>)> {
+    let choices = 0..(2 * ROWS.len()) as u8;
+    let run = |choice: u8| {
+        let (row, safety) = chosen(choice);
+        let inputs = member::dispatch(row, safety, Honest);
+        (format!("{}-{}", row.name, safety.name()), [vec![choice], inputs].concat())
+    };
+    choices.map(run).collect()
+}
+
+fn chosen(choice: u8) -> (&'static Row, Safety) {
+    let choice = usize::from(choice) % (2 * ROWS.len());
+    (&ROWS[choice / 2], if choice % 2 == 0 { Safety::Classic } else { Safety::Quorum })
+}
+
+fn view(row: &Row) -> View {
+    let uids = (1..=MEMBERS).map(Uid::plain).collect();
+    if row.topology == Topology::Ring { View::ring(uids) } else { View::mesh(uids) }
+}
+
+struct Running<'a, E: Election, A: Authority> {
+    me: Uid,
+    view: &'a View,
+    settings: &'a Settings,
+    driver: Driver<Member<E, A>, Duration>,
+    dice: Dice,
+    now: Duration,
+}
+
+impl<'a, E: Election, A: Authority> Running<'a, E, A> {
+    fn start(id: u32, view: &'a View, settings: &'a Settings) -> Self {
+        let me = Uid::plain(id);
+        let mut dice = Dice(u64::from(id));
+        let ctx = Ctx { me, view, settings, dice: dice.roll() };
+        Running { me, view, settings, driver: Driver::start(&ctx, None), dice, now: Duration::ZERO }
+    }
+
+    fn step(&mut self, input: Input<Member<E, A>>) {
+        let ctx = Ctx { me: self.me, view: self.view, settings: self.settings, dice: self.dice.roll() };
+        self.driver.step(&ctx, input);
+    }
+
+    fn passes(&mut self, time: Duration) {
+        self.now += time;
+        while let Some(timer) = self.driver.pop_due(self.now) {
+            self.step(Input::Timer(timer));
+        }
+    }
+
+    /// Carries out all effects; every write succeeds at once. Returns the frames that were sent.
+    fn carry_out(&mut self) -> Vec<(NodeId, Vec<u8>)> {
+        let mut sent = Vec::new();
+        let (now, mut dice) = (self.now, self.dice);
+        while let Some(effect) = self.driver.next_effect(|_, span| now + span.draw(dice.roll())) {
+            match effect {
+                Effect::Send { to, message, .. } if to == self.me.id => self.step(Input::Message { from: to, message }),
+                Effect::Send { to, message, .. } => {
+                    sent.push((to, codec::to_vec(&message).expect("a message of ours can be written")));
+                }
+                Effect::Persist(_) => self.driver.written(),
+                Effect::Store(record) => self.step(Input::Stored(record)),
+                Effect::Announce(_) | Effect::SetTimer(..) | Effect::CancelTimer(_) => {}
+            }
+        }
+        self.dice = dice;
+        sent
+    }
+
+    fn frame(&mut self, from: NodeId, bytes: &[u8]) {
+        if let Ok(message) = codec::decode(bytes) {
+            self.step(Input::Message { from, message });
+        }
+    }
+}
+
+struct Fuzzed<'b> {
+    inputs: &'b [u8],
+}
+
+impl MemberVisitor for Fuzzed<'_> {
+    type Output = ();
+
+    fn visit<E: Election, A: Authority>(self, row: &'static Row) {
+        let (view, settings) = (view(row), Settings::default());
+        let mut member = Running::<E, A>::start(ME, &view, &settings);
+        member.carry_out();
+        let mut rest = self.inputs;
+        for _ in 0..INPUTS_MAX {
+            let [head, length, more @ ..] = rest else { break };
+            let (bytes, more) = more.split_at(usize::from(*length).min(more.len()));
+            rest = more;
+            let from = NodeId(u32::from(head & 1) * 2 + 1);
+            match head >> 4 {
+                0 => member.step(Input::PeerUp(from)),
+                1 => member.step(Input::PeerDown(from)),
+                2 => member.step(Input::Command(command(bytes, from))),
+                3 => member.passes(Duration::from_millis(u64::from(*length))),
+                _ => member.frame(from, bytes),
+            }
+            member.passes(STEP);
+            member.carry_out();
+        }
+    }
+}
+
+fn command(bytes: &[u8], about: NodeId) -> Command {
+    match bytes.first() {
+        Some(0) => Command::Elect,
+        Some(1) => Command::StepDown,
+        Some(2) => Command::Attached(true),
+        Some(3) => Command::Attached(false),
+        _ => Command::Transfer(about),
+    }
+}
+
+/// A cluster that starts, elects and loses its leader, as one member saw it.
+struct Honest;
+
+impl MemberVisitor for Honest {
+    type Output = Vec<u8>;
+
+    fn visit<E: Election, A: Authority>(self, row: &'static Row) -> Vec<u8> {
+        let (view, settings) = (view(row), Settings::default());
+        let mut members: Vec<Running<'_, E, A>> =
+            (1..=MEMBERS).map(|id| Running::start(id, &view, &settings)).collect();
+        let mut seen = Vec::new();
+        for from in (1..=MEMBERS).filter(|&id| id != ME).map(NodeId) {
+            seen.extend([(from.0 / 2) as u8, 0]);
+        }
+        let mut on_the_way: VecDeque<(NodeId, NodeId, Vec<u8>)> = VecDeque::new();
+        for member in &mut members {
+            let me = member.me.id;
+            for id in (1..=MEMBERS).map(NodeId).filter(|&id| id != me) {
+                member.step(Input::PeerUp(id));
+            }
+        }
+        for _ in 0..60 {
+            for member in &mut members {
+                member.passes(STEP);
+                let from = member.me.id;
+                on_the_way.extend(member.carry_out().into_iter().map(|(to, bytes)| (from, to, bytes)));
+            }
+            while let Some((from, to, bytes)) = on_the_way.pop_front() {
+                let Some(member) = members.iter_mut().find(|member| member.me.id == to) else { continue };
+                if to.0 == ME && bytes.len() < 256 && seen.len() < 4096 {
+                    seen.extend([0x40 | (from.0 / 2) as u8, bytes.len() as u8]);
+                    seen.extend(&bytes);
+                }
+                member.frame(from, &bytes);
+                on_the_way.extend(member.carry_out().into_iter().map(|(next, bytes)| (to, next, bytes)));
+            }
+        }
+        seen
+    }
+}

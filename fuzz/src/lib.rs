@@ -1,0 +1,44 @@
+//! What each fuzz target does with its bytes: every parser of bytes from the wire, from the disk and from operators.
+//! A target fails by a panic; a value that was read must be written as the same value again.
+
+mod cluster;
+mod seed_values;
+
+use std::path::Path;
+
+use client::{Call, Reply};
+use node::config::Config;
+use transport::codec;
+
+pub use cluster::{envelope, transcripts};
+pub use seed_values::seeds;
+
+/// Every target by its name.
+pub const TARGETS: &[(&str, fn(&[u8]))] = &[("config", config), ("envelope", envelope), ("request", request)];
+
+/// A frame of a client, or of a member to its client.
+pub fn request(bytes: &[u8]) {
+    if let Ok(call) = codec::decode::<Call>(bytes) {
+        let again = codec::to_vec(&call).expect("what was read can be written");
+        assert_eq!(codec::decode::<Call>(&again).expect("and read again"), call);
+    }
+    if let Ok(reply) = codec::decode::<Reply>(bytes) {
+        let again = codec::to_vec(&reply).expect("what was read can be written");
+        assert_eq!(codec::decode::<Reply>(&again).expect("and read again"), reply);
+    }
+}
+
+/// An operator's file. A config without a problem gives every derived value.
+pub fn config(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match Config::parse(text, Path::new("cluster.toml")) {
+        Err(problems) => assert!(!problems.to_string().is_empty(), "a refusal says why"),
+        Ok(config) => {
+            config.facts();
+            config.votes_digest();
+            for peer in &config.peers {
+                config.listen_address(peer.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Honest values: the first inputs, which the fuzzer mutates.
+
+use std::fs;
+use std::path::Path;
+
+use client::{Call, CallId, FailCode, MemberStatus, Reply, Request, Response};
+use transport::codec;
+use types::InstanceId;
+
+/// `(target, name, bytes)`
+pub fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
+    let mut all = Vec::new();
+    all.extend(crate::transcripts().into_iter().map(|(name, bytes)| ("envelope", name, bytes)));
+    for request in Request::ALL {
+        let call = Call { id: CallId(7), instance: InstanceId::ELECTION, request: request.clone() };
+        all.push(("request", request.name().to_owned(), encoded(&call)));
+    }
+    let replies = [
+        ("status", Response::Status(MemberStatus::example())),
+        ("failed", Response::Failed { reason: "no".to_owned(), code: FailCode::Refused }),
+        ("gap", Response::Gap { missed: 3 }),
+    ];
+    for (name, response) in replies {
+        all.push(("request", format!("reply-{name}"), encoded(&Reply { to: CallId(7), response })));
+    }
+    all.extend(configs().into_iter().map(|(name, bytes)| ("config", name, bytes)));
+    all
+}
+
+fn encoded(value: &impl serde::Serialize) -> Vec<u8> {
+    codec::to_vec(value).expect("an honest value can be written")
+}
+
+fn configs() -> Vec<(String, Vec<u8>)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
+    let entries = fs::read_dir(directory).expect("the configs of the project");
+    let files = entries.map(|entry| entry.expect("a config").path());
+    let tomls = files.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    tomls.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(&path).unwrap())).collect()
+}
