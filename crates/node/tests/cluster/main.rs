@@ -10,5 +10,6 @@ mod hostile;
 mod instances;
 mod live;
 mod quorum;
+mod strangers;
 mod volumes;
 mod watchers;
