@@ -105,10 +105,8 @@ async fn serve(stream: TcpStream, address: SocketAddr, context: Arc<Context>, ar
     let mut claimed = None;
     let authenticated = timeout(context.handshake_deadline, async {
         let mut channel = secure(Channel::new(stream), &context).await?;
-        match handshake(&mut channel, address, &context, &mut claimed).await {
-            Err(AcceptError::Refused(refusal)) => Ok((channel, Err(refusal))),
-            checked => Ok((channel, Ok(checked?))),
-        }
+        let judged = handshake(&mut channel, address, &context, &mut claimed).await?;
+        Ok((channel, judged))
     });
     match authenticated.await {
         Ok(Ok((channel, Ok(who)))) => {
@@ -133,7 +131,6 @@ async fn serve(stream: TcpStream, address: SocketAddr, context: Arc<Context>, ar
                 let _ = arrivals.send(Arrival::Doubted(peer)).await;
             }
         }
-        Ok(Err(AcceptError::Refused(refusal))) => log_refusal(&context, address, claimed, &refusal),
         Ok(Err(AcceptError::Exchange(error))) => log_garbage(&context, address, &error.to_string()),
         Err(_) => log_garbage(&context, address, "handshake deadline passed"),
     }
@@ -144,8 +141,6 @@ async fn serve(stream: TcpStream, address: SocketAddr, context: Arc<Context>, ar
 enum AcceptError {
     #[error("{}", .0.refusal)]
     NoSession(Box<NoSession>),
-    #[error(transparent)]
-    Refused(Refusal),
     #[error(transparent)]
     RefusedByDialler(Refusal),
     #[error(transparent)]
@@ -196,35 +191,37 @@ async fn secure(mut channel: Channel, context: &Context) -> Result<SecureChannel
 }
 
 /// The acceptor's side inside the session. The dialler's hello proves that the dialler has the key and is no replay;
-/// only then it is read.
+/// only then it is read. A dialler that does not fit is refused, inside the session.
 async fn handshake(
     channel: &mut SecureChannel,
     address: SocketAddr,
     context: &Context,
     claimed: &mut Option<PeerId>,
-) -> Result<Authenticated, AcceptError> {
+) -> Result<Result<Authenticated, Refusal>, AcceptError> {
     let me = &context.identity;
-    let hello = channel.receive_bytes().await?;
-    let hello = DiallerHello::from_bytes(&hello, channel.access)
-        .map_err(|error| AcceptError::Refused(Refusal::new(RefuseCode::Malformed, error.to_string())))?;
+    let hello = match DiallerHello::from_bytes(&channel.receive_bytes().await?, channel.access) {
+        Ok(hello) => hello,
+        Err(error) => return Ok(Err(Refusal::new(RefuseCode::Malformed, error.to_string()))),
+    };
     if let Some(peer) = &hello.peer {
         *claimed = Some(peer.id);
         // A cut keeps the hello from arriving; the handshake's deadline keeps running.
         context.faults.uncut(peer.id).await;
     }
-    me.check_hello(&hello, |id| context.known.contains(&id))
-        .map_err(|refusal| AcceptError::Refused(with_address(refusal, address)))?;
+    if let Err(refusal) = me.check_hello(&hello, |id| context.known.contains(&id)) {
+        return Ok(Err(with_address(refusal, address)));
+    }
     let acceptor =
         AcceptorHello { cluster: me.cluster.clone(), id: me.id, incarnation: me.incarnation, facts: me.facts.clone() };
     channel.send(&Answer::Hello(acceptor)).await?;
-    let Some(peer) = hello.peer else { return Ok(Authenticated::Client) };
+    let Some(peer) = hello.peer else { return Ok(Ok(Authenticated::Client)) };
     match channel.receive().await? {
         Reply::Refused(refusal) => return Err(AcceptError::RefusedByDialler(refusal)),
         Reply::Commit => {}
     }
     context.faults.uncut(peer.id).await;
     let (id, incarnation, attempt) = (peer.id, peer.incarnation, peer.attempt);
-    Ok(Authenticated::Peer(Claim { id, incarnation, attempt, address }))
+    Ok(Ok(Authenticated::Peer(Claim { id, incarnation, attempt, address })))
 }
 
 /// An operator finds a duplicate id by its address, so the refusal names the address.

@@ -124,7 +124,7 @@ impl Honest {
             near.sealer.seal(value, &mut sealed).unwrap();
         }
         let (stream, sealed) = (stream.to_vec(), sealed.to_vec());
-        Honest { first, second, hellos, answer, values, stream, sealed, opener, acceptor }
+        Honest { acceptor, first, second, hellos, answer, values, stream, sealed, opener }
     }
 }
 
@@ -246,7 +246,7 @@ fn cut_frames(stream: &[u8], step: usize) -> (Vec<Bytes>, bool) {
 /// However a sealed stream is changed, a beginning of what was sent comes out, and nothing else.
 fn sealed_frames(honest: &Honest, dice: &mut Dice) -> bool {
     let stream = dice.mutated(&honest.sealed);
-    let mut opener = honest.opener.from_start();
+    let mut opener = honest.opener.rewound();
     let (mut opened, mut at, mut frames) = (BytesMut::new(), 0, Vec::new());
     while let Ok(Some(used)) = opener.open(&stream[at..], FRAME_MAX_BYTES, &mut opened) {
         at += used;

@@ -16,7 +16,7 @@ pub(crate) fn sessions() -> (Session, Session) {
 
 impl Opener {
     /// Opens the stream from its beginning again.
-    pub(crate) fn from_start(&self) -> Opener {
+    pub(crate) fn rewound(&self) -> Opener {
         Opener { noise: Arc::clone(&self.noise), next: 0 }
     }
 }
@@ -33,7 +33,7 @@ fn open(session: &mut Session, wire: &[u8]) -> Result<Option<(usize, BytesMut)>,
     Ok(used.map(|used| (used, opened)))
 }
 
-fn is_forged(result: Result<Option<(usize, BytesMut)>, FrameError>) -> bool {
+fn is_forged(result: &Result<Option<(usize, BytesMut)>, FrameError>) -> bool {
     matches!(result, Err(FrameError::NotAuthentic | FrameError::TooLarge { .. }))
 }
 
@@ -83,12 +83,12 @@ fn frames_share_memory_and_a_length_reserves_none() {
 fn a_frame_opens_once_in_its_place_at_its_end_only() {
     let (mut one, mut two) = sessions();
     let (first, second) = (seal(&mut one, b"first"), seal(&mut one, b"second"));
-    assert!(is_forged(open(&mut two, &second)), "left out");
-    assert!(is_forged(open(&mut one, &first)), "reflected");
+    assert!(is_forged(&open(&mut two, &second)), "left out");
+    assert!(is_forged(&open(&mut one, &first)), "reflected");
     assert!(open(&mut two, &first).unwrap().is_some());
-    assert!(is_forged(open(&mut two, &first)), "repeated");
+    assert!(is_forged(&open(&mut two, &first)), "repeated");
     let (_, mut stranger) = sessions();
-    assert!(is_forged(open(&mut stranger, &first)), "another session");
+    assert!(is_forged(&open(&mut stranger, &first)), "another session");
     assert!(open(&mut two, &second).unwrap().is_some());
 }
 
@@ -101,16 +101,16 @@ fn frames_can_be_neither_joined_nor_split() {
         let (first, second) = (seal(&mut one, &pattern(sizes.0)), seal(&mut one, &pattern(sizes.1)));
         let joined = [&first[4..], &second[4..]].concat();
         let wire = [&(joined.len() as u32).to_be_bytes()[..], &joined].concat();
-        assert!(is_forged(open(&mut two, &wire)), "{sizes:?} joined");
+        assert!(is_forged(&open(&mut two, &wire)), "{sizes:?} joined");
     }
     let (mut one, mut two) = sessions();
     let wire = seal(&mut one, &pattern(full + 10));
     let first = [&(MESSAGE_MAX_BYTES as u32).to_be_bytes()[..], &wire[4..4 + MESSAGE_MAX_BYTES]].concat();
-    assert!(is_forged(open(&mut two, &first)), "the first chunk alone");
+    assert!(is_forged(&open(&mut two, &first)), "the first chunk alone");
     let (mut one, mut two) = sessions();
     let wire = seal(&mut one, &pattern(full));
     let first = [&(MESSAGE_MAX_BYTES as u32).to_be_bytes()[..], &wire[4..4 + MESSAGE_MAX_BYTES]].concat();
-    assert!(is_forged(open(&mut two, &first)), "without its empty end");
+    assert!(is_forged(&open(&mut two, &first)), "without its empty end");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_handshake_needs_the_same_key_and_prologue_and_unchanged_messages() {
     let (mut again, _) = noise::accept(key, b"prologue", &first, b"").unwrap();
     let (mut dialler, _) = dialling.finish(&second).unwrap();
     let wire = seal(&mut dialler, b"hello");
-    assert!(is_forged(open(&mut again, &wire)) && open(&mut one, &wire).unwrap().is_some());
+    assert!(is_forged(&open(&mut again, &wire)) && open(&mut one, &wire).unwrap().is_some());
 }
 
 /// Prints what the cryptography costs on this machine: `cargo nextest run -p transport --run-ignored none costs
@@ -182,9 +182,9 @@ fn costs_are_printed() {
     use std::time::Instant;
     let keys = Keys::new(Some(&Secret::from_bytes(b"0123456789abcdef").unwrap()));
     let key = keys.of(Access::Member).unwrap();
-    let rounds = 200;
-    let mut spent = [std::time::Duration::ZERO; 4];
-    for _ in 0..rounds {
+    let mut best = [std::time::Duration::MAX; 4];
+    for _ in 0..2000 {
+        let mut spent = [std::time::Duration::ZERO; 4];
         let start = Instant::now();
         let (dialling, first) = Dialling::begin(key, b"prologue").unwrap();
         spent[0] += start.elapsed();
@@ -197,26 +197,34 @@ fn costs_are_printed() {
         let start = Instant::now();
         assert!(noise::accept(key, b"another", &first, b"payload").is_err());
         spent[2] += start.elapsed();
+        for (best, spent) in best.iter_mut().zip(spent) {
+            *best = spent.min(*best);
+        }
     }
     let (mut one, mut two) = sessions();
     let mut lines = Vec::new();
     for size in [64, 1024, FRAME_MAX_BYTES] {
         let payload = pattern(size);
-        let count = if size < 2000 { 10_000 } else { 20 };
         let (mut wire, mut opened) = (BytesMut::new(), BytesMut::new());
-        let start = Instant::now();
-        for _ in 0..count {
-            one.sealer.seal(&payload, &mut wire).unwrap();
+        let mut best = [std::time::Duration::MAX; 2];
+        for _ in 0..500 {
+            let count = if size < 2000 { 20 } else { 1 };
+            wire.clear();
+            let start = Instant::now();
+            for _ in 0..count {
+                one.sealer.seal(&payload, &mut wire).unwrap();
+            }
+            best[0] = best[0].min(start.elapsed() / count);
+            let (start, mut at) = (Instant::now(), 0);
+            while let Some(used) = two.opener.open(&wire[at..], FRAME_MAX_BYTES, &mut opened).unwrap() {
+                at += used;
+                opened.clear();
+            }
+            best[1] = best[1].min(start.elapsed() / count);
         }
-        let sealing = start.elapsed() / count;
-        let (start, mut at) = (Instant::now(), 0);
-        while let Some(used) = two.opener.open(&wire[at..], FRAME_MAX_BYTES, &mut opened).unwrap() {
-            at += used;
-            opened.clear();
-        }
-        lines.push(format!("{size} bytes: seal {sealing:?}, open {:?}", start.elapsed() / count));
+        lines.push(format!("{size} bytes: seal {:?}, open {:?}", best[0], best[1]));
     }
-    let [dialler, acceptor, stranger, _] = spent.map(|time| time / rounds);
+    let [dialler, acceptor, stranger, _] = best;
     println!("handshake: dialler {dialler:?}, acceptor {acceptor:?}, stranger's first message {stranger:?}");
     println!("frames: {}", lines.join("; "));
 }
