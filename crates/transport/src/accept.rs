@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
@@ -17,10 +16,11 @@ use crate::admit::Claim;
 use crate::chaos::FaultMap;
 use crate::codec;
 use crate::dial::{Connected, DialError};
-use crate::exchange::{Channel, ExchangeError, nonce};
-use crate::handshake::{Answer, Identity, PeerId, Refusal, RefuseCode, Reply, Transcript, Verdict};
-use crate::hello::{AcceptorHello, Hello, HelloError, Role, SPOKEN};
+use crate::exchange::{Channel, ExchangeError, SecureChannel};
+use crate::handshake::{Answer, Identity, PeerId, Refusal, RefuseCode, Reply, Verdict, check_key_id};
+use crate::hello::{AcceptorHello, DiallerHello, HEADER_BYTES, Header, HelloError, SPOKEN};
 use crate::loglimit::{LogLimit, Topic};
+use crate::noise;
 use crate::seen::Seen;
 
 /// How long a refused dialler has to read the reason.
@@ -49,18 +49,18 @@ pub(crate) enum Arrival {
         result: Result<Connected, DialError>,
     },
     Accepted(Accepted),
-    /// The far side claims to be this peer and calls this member's incarnation stale.
+    /// A process with the members' key says that it is this peer, and calls this member's incarnation stale.
     Doubted(PeerId),
 }
 
 /// An authenticated connection that waits to be admitted.
 #[derive(Debug)]
 pub(crate) struct Accepted {
-    pub(crate) parts: (TcpStream, BytesMut),
+    pub(crate) channel: SecureChannel,
     pub(crate) address: SocketAddr,
     pub(crate) who: Authenticated,
-    /// Takes the socket back with the reason if it is not admitted: telling the dialler would block the event loop.
-    pub(crate) refuse: oneshot::Sender<(TcpStream, Refusal)>,
+    /// Takes the connection back with the reason if it is not admitted: telling the dialler would block the event loop.
+    pub(crate) refuse: oneshot::Sender<(SecureChannel, Refusal)>,
 }
 
 /// The authenticated far side.
@@ -102,25 +102,28 @@ async fn serve(stream: TcpStream, address: SocketAddr, context: Arc<Context>, ar
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let mut channel = Channel::new(stream);
     let mut claimed = None;
-    let authenticated =
-        timeout(context.handshake_deadline, handshake(&mut channel, address, &context, &mut claimed)).await;
-    match authenticated {
-        Ok(Ok(who)) => {
+    let authenticated = timeout(context.handshake_deadline, async {
+        let mut channel = secure(Channel::new(stream), &context).await?;
+        let judged = handshake(&mut channel, address, &context, &mut claimed).await?;
+        Ok((channel, judged))
+    });
+    match authenticated.await {
+        Ok(Ok((channel, Ok(who)))) => {
             let (refuse, refused) = oneshot::channel();
-            let accepted = Accepted { parts: channel.into_parts(), address, who, refuse };
+            let accepted = Accepted { channel, address, who, refuse };
             if arrivals.send(Arrival::Accepted(accepted)).await.is_err() {
                 return;
             }
-            if let Ok((stream, refusal)) = refused.await {
-                send_refusal(Channel::new(stream), address, claimed, &refusal, &context).await;
+            if let Ok((channel, refusal)) = refused.await {
+                send_refusal(channel, address, claimed, refusal, &context).await;
             }
         }
-        Ok(Err(AcceptError::Refused(refusal))) => send_refusal(channel, address, claimed, &refusal, &context).await,
-        Ok(Err(AcceptError::NoCommonVersion(refusal))) => {
-            log_refusal(&context, address, claimed, &refusal);
-            let _ = timeout(LINGER, channel.send_last(&SPOKEN.to_bytes())).await;
+        Ok(Ok((channel, Err(refusal)))) => send_refusal(channel, address, claimed, refusal, &context).await,
+        Ok(Err(AcceptError::NoSession(no_session))) => {
+            let NoSession { channel, refusal, hint } = *no_session;
+            log_refusal(&context, address, None, &refusal);
+            let _ = timeout(LINGER, channel.send_last(&hint)).await;
         }
         Ok(Err(AcceptError::RefusedByDialler(refusal))) => {
             log_refusal(&context, address, claimed, &refusal);
@@ -136,59 +139,89 @@ async fn serve(stream: TcpStream, address: SocketAddr, context: Arc<Context>, ar
 /// Why a connection was not authenticated.
 #[derive(Debug, Error)]
 enum AcceptError {
-    #[error(transparent)]
-    Refused(Refusal),
-    /// The refusal is logged; the dialler could not read it, so it is sent the versions of this member.
-    #[error(transparent)]
-    NoCommonVersion(Refusal),
+    #[error("{}", .0.refusal)]
+    NoSession(Box<NoSession>),
     #[error(transparent)]
     RefusedByDialler(Refusal),
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
 }
 
-/// The acceptor's side of a handshake.
+/// The dialler has another version or another key. The refusal is logged; the hint is sent in clear, and tells no more
+/// than every dialler may know.
+#[derive(Debug)]
+struct NoSession {
+    channel: Channel,
+    refusal: Refusal,
+    hint: Vec<u8>,
+}
+
+/// The acceptor's side up to the session. Nothing of the dialler is proven: it costs this process a few hashes, or with
+/// a recorded first message also the two multiplications of the second one, and is told nothing.
+async fn secure(mut channel: Channel, context: &Context) -> Result<SecureChannel, AcceptError> {
+    let hello = channel.receive().await?;
+    let no_session =
+        |channel, refusal, hint| Err(AcceptError::NoSession(Box::new(NoSession { channel, refusal, hint })));
+    let (theirs, message) = match Header::from_bytes(&hello) {
+        Ok(read) => read,
+        Err(error) => {
+            let refusal = Refusal::new(RefuseCode::Version, error.to_string());
+            return match error {
+                HelloError::First => {
+                    // The encoding of version 1; see `RefuseCode`.
+                    let hint = codec::to_vec(&Verdict::Refused(refusal.clone())).map_err(ExchangeError::from)?;
+                    no_session(channel, refusal, hint)
+                }
+                HelloError::NoCommonVersion(_) | HelloError::NoVersions => {
+                    no_session(channel, refusal, SPOKEN.to_bytes().to_vec())
+                }
+                HelloError::Foreign | HelloError::Malformed(_) => Err(ExchangeError::from(error).into()),
+            };
+        }
+    };
+    // A member has all keys: `Net::start` has checked it.
+    let Some(key) = context.identity.keys.of(theirs.access) else { return Err(ExchangeError::Closed.into()) };
+    let ours = Header { versions: SPOKEN, access: theirs.access, key_id: key.id }.to_bytes();
+    if let Err(refusal) = check_key_id(theirs.key_id, key.id) {
+        return no_session(channel, refusal, ours.to_vec());
+    }
+    let (session, answer) = noise::accept(key, &hello[..HEADER_BYTES], message, &ours).map_err(ExchangeError::from)?;
+    channel.send(&[&ours[..], &answer].concat()).await?;
+    Ok(channel.secure(session, theirs.access))
+}
+
+/// The acceptor's side inside the session. The dialler's hello proves that the dialler has the key and is no replay;
+/// only then it is read. A dialler that does not fit is refused, inside the session.
 async fn handshake(
-    channel: &mut Channel,
+    channel: &mut SecureChannel,
     address: SocketAddr,
     context: &Context,
     claimed: &mut Option<PeerId>,
-) -> Result<Authenticated, AcceptError> {
+) -> Result<Result<Authenticated, Refusal>, AcceptError> {
     let me = &context.identity;
-    let hello_bytes = channel.receive_bytes().await?;
-    let (version, hello) = Hello::from_bytes(&hello_bytes)?;
-    if let Role::Peer(peer) = &hello.role {
+    let hello = match DiallerHello::from_bytes(&channel.receive_bytes().await?, channel.access) {
+        Ok(hello) => hello,
+        Err(error) => return Ok(Err(Refusal::new(RefuseCode::Malformed, error.to_string()))),
+    };
+    if let Some(peer) = &hello.peer {
         *claimed = Some(peer.id);
         // A cut keeps the hello from arriving; the handshake's deadline keeps running.
         context.faults.uncut(peer.id).await;
     }
-    me.check_hello(&hello, |id| context.known.contains(&id))
-        .map_err(|refusal| AcceptError::Refused(with_address(refusal, address)))?;
-    let acceptor = AcceptorHello {
-        cluster: me.cluster.clone(),
-        id: me.id,
-        incarnation: me.incarnation,
-        facts: me.facts.clone(),
-        nonce: nonce()?,
-    };
-    let acceptor_bytes = acceptor.to_bytes(version).map_err(ExchangeError::from)?;
-    let transcript = Transcript { dialler: &hello_bytes, acceptor: &acceptor_bytes };
-    let proof = transcript.acceptor_proof(me.secret.as_ref());
-    channel.send(&Answer::Challenge { hello: acceptor_bytes.clone(), proof }).await?;
-    let proof = match channel.receive().await? {
-        Reply::Refused(refusal) => return Err(AcceptError::RefusedByDialler(refusal)),
-        Reply::Proof(proof) => proof,
-    };
-    transcript.check_dialler(me.secret.as_ref(), &proof).map_err(AcceptError::Refused)?;
-    if let Some(peer) = *claimed {
-        context.faults.uncut(peer).await;
+    if let Err(refusal) = me.check_hello(&hello, |id| context.known.contains(&id)) {
+        return Ok(Err(with_address(refusal, address)));
     }
-    Ok(match hello.role {
-        Role::Client => Authenticated::Client,
-        Role::Peer(peer) => {
-            Authenticated::Peer(Claim { id: peer.id, incarnation: peer.incarnation, attempt: peer.attempt, address })
-        }
-    })
+    let acceptor =
+        AcceptorHello { cluster: me.cluster.clone(), id: me.id, incarnation: me.incarnation, facts: me.facts.clone() };
+    channel.send(&Answer::Hello(acceptor)).await?;
+    let Some(peer) = hello.peer else { return Ok(Ok(Authenticated::Client)) };
+    match channel.receive().await? {
+        Reply::Refused(refusal) => return Err(AcceptError::RefusedByDialler(refusal)),
+        Reply::Commit => {}
+    }
+    context.faults.uncut(peer.id).await;
+    let (id, incarnation, attempt) = (peer.id, peer.incarnation, peer.attempt);
+    Ok(Ok(Authenticated::Peer(Claim { id, incarnation, attempt, address })))
 }
 
 /// An operator finds a duplicate id by its address, so the refusal names the address.
@@ -200,18 +233,15 @@ fn with_address(mut refusal: Refusal, address: SocketAddr) -> Refusal {
 }
 
 async fn send_refusal(
-    channel: Channel,
+    channel: SecureChannel,
     address: SocketAddr,
     claimed: Option<PeerId>,
-    refusal: &Refusal,
+    refusal: Refusal,
     context: &Context,
 ) {
-    log_refusal(context, address, claimed, refusal);
-    // A refusal has the same encoding at every step and in every version, so the step that the dialler has reached does
-    // not matter.
-    if let Ok(frame) = codec::to_vec(&Verdict::Refused(refusal.clone())) {
-        let _ = timeout(LINGER, channel.send_last(&frame)).await;
-    }
+    log_refusal(context, address, claimed, &refusal);
+    // A refusal has the same encoding at every step, so the step that the dialler has reached does not matter.
+    let _ = timeout(LINGER, channel.send_last(&Verdict::Refused(refusal))).await;
 }
 
 fn log_refusal(context: &Context, address: SocketAddr, id: Option<PeerId>, refusal: &Refusal) {
@@ -225,19 +255,5 @@ fn log_refusal(context: &Context, address: SocketAddr, id: Option<PeerId>, refus
 fn log_garbage(context: &Context, address: SocketAddr, why: &str) {
     if context.log_limit.allows(Topic::Garbage { from: address.ip() }) {
         debug!(from = %address, why, "connection dropped inside its handshake");
-    }
-}
-
-impl From<HelloError> for AcceptError {
-    fn from(error: HelloError) -> Self {
-        let refusal = |code| Refusal::new(code, error.to_string());
-        match error {
-            HelloError::Foreign => Self::Exchange(error.into()),
-            HelloError::First => Self::Refused(refusal(RefuseCode::Version)),
-            HelloError::NoCommonVersion(_) | HelloError::NoVersions => {
-                Self::NoCommonVersion(refusal(RefuseCode::Version))
-            }
-            HelloError::Malformed(_) => Self::Refused(refusal(RefuseCode::Malformed)),
-        }
     }
 }

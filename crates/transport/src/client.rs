@@ -9,15 +9,16 @@ use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_util::codec::{Decoder, Encoder};
+use types::Access;
 
 use crate::dial;
-use crate::dialler::{HandshakeError, Welcomed, challenge};
-use crate::exchange::ExchangeError;
-use crate::frame::{FrameCodec, FrameError};
+use crate::dialler::{HandshakeError, Welcomed, introduce};
+use crate::exchange::{ExchangeError, SecureChannel};
+use crate::frame::{FRAME_MAX_BYTES, FrameError};
 use crate::handshake::{Facts, Incarnation, PeerId, RefuseCode, check_cluster};
-use crate::hello::{AcceptorHello, Role, SPOKEN, Versions};
-use crate::secret::Secret;
+use crate::hello::{AcceptorHello, DiallerHello, SPOKEN, Versions};
+use crate::secret::{Keys, Secret};
+use crate::secure::{Opener, Sealer, Session};
 
 const READ_STEP_BYTES: usize = 8 << 10;
 
@@ -25,6 +26,7 @@ const READ_STEP_BYTES: usize = 8 << 10;
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
     pub cluster: String,
+    /// The secret of operators or of readers. With the cluster's own secret a client is an operator.
     pub secret: Option<Secret>,
     /// Resolution, connect and handshake together.
     pub deadline: Duration,
@@ -37,7 +39,7 @@ pub enum ConnectError {
     Unreachable(#[source] io::Error),
     #[error("refused: {text}")]
     Refused { code: RefuseCode, text: String },
-    /// The range is not authenticated, like every refusal before the member's proof.
+    /// The range is not authenticated, like a refusal for the secret.
     #[error("the member speaks {theirs}, this program speaks {ours}: use the same release on both sides")]
     Version { theirs: Versions, ours: Versions },
     #[error("the far side is no conclave node: {0}")]
@@ -114,13 +116,14 @@ impl ClientConnection {
 #[derive(Debug)]
 pub struct ClientSender {
     stream: Arc<TcpStream>,
+    sealer: Sealer,
     output: BytesMut,
 }
 
 impl ClientSender {
     /// Sends one frame. A send that was dropped half-way is finished by the next one.
     pub async fn send(&mut self, payload: &[u8]) -> Result<(), FrameError> {
-        FrameCodec::authenticated().encode(payload, &mut self.output)?;
+        self.sealer.seal(payload, &mut self.output)?;
         while !self.output.is_empty() {
             self.stream.writable().await?;
             match self.stream.try_write(&self.output) {
@@ -137,6 +140,7 @@ impl ClientSender {
 #[derive(Debug)]
 pub struct ClientReceiver {
     stream: Arc<TcpStream>,
+    opener: Opener,
     input: BytesMut,
 }
 
@@ -144,8 +148,10 @@ impl ClientReceiver {
     /// The next frame; `None` once the member has closed the connection. Cancel-safe.
     pub async fn recv(&mut self) -> Result<Option<Bytes>, RecvError> {
         loop {
-            if let Some(frame) = FrameCodec::authenticated().decode(&mut self.input)? {
-                return Ok(Some(frame));
+            let mut frame = BytesMut::new();
+            if let Some(bytes) = self.opener.open(&self.input, FRAME_MAX_BYTES, &mut frame)? {
+                self.input.advance(bytes);
+                return Ok(Some(frame.freeze()));
             }
             self.stream.readable().await?;
             self.input.reserve(READ_STEP_BYTES);
@@ -162,17 +168,23 @@ impl ClientReceiver {
 async fn connect(address: &str, settings: &ClientSettings) -> Result<ClientConnection, ConnectError> {
     let stream = dial::connect(address, 0).await.map_err(ConnectError::Unreachable)?;
     let check = |member: &AcceptorHello| check_cluster(&settings.cluster, &member.cluster);
-    let challenge = challenge(stream, &settings.cluster, Role::Client, settings.secret.as_ref(), check).await?;
-    let Welcomed { parts: (stream, input), acceptor: member, .. } = challenge.prove().await?;
+    let hello = DiallerHello { cluster: settings.cluster.clone(), peer: None };
+    let secret = settings.secret.as_ref();
+    let access = secret.map_or(Access::Operator, |secret| secret.access().min(Access::Operator));
+    let introduced = introduce(stream, &Keys::new(secret), access, &hello, check).await?;
+    let Welcomed { channel, acceptor: member, .. } = introduced.verdict().await?;
+    let SecureChannel { stream, input, session: Session { sealer, opener }, .. } = channel;
     let stream = Arc::new(stream);
-    let sender = ClientSender { stream: Arc::clone(&stream), output: BytesMut::new() };
-    Ok(ClientConnection { sender, receiver: ClientReceiver { stream, input }, member })
+    let sender = ClientSender { stream: Arc::clone(&stream), sealer, output: BytesMut::new() };
+    Ok(ClientConnection { sender, receiver: ClientReceiver { stream, opener, input }, member })
 }
 
 impl From<HandshakeError> for ConnectError {
     fn from(error: HandshakeError) -> Self {
         match error {
-            HandshakeError::Refused { refusal, .. } => Self::Refused { code: refusal.code, text: refusal.text },
+            HandshakeError::Refused(refusal) | HandshakeError::Secret(refusal) => {
+                Self::Refused { code: refusal.code, text: refusal.text }
+            }
             HandshakeError::Version(theirs) => Self::Version { theirs, ours: SPOKEN },
             HandshakeError::Exchange(error) => error.into(),
         }

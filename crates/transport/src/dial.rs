@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use bytes::BytesMut;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
+use types::Access;
 
 use crate::accept::Context;
-use crate::dialler::{HandshakeError, Welcomed, challenge};
-use crate::exchange::ExchangeError;
+use crate::dialler::{HandshakeError, Welcomed, introduce};
+use crate::exchange::{ExchangeError, SecureChannel};
 use crate::handshake::{Identity, Incarnation, PeerId, Refusal, RefuseCode};
-use crate::hello::{PeerRole, Role};
+use crate::hello::{DiallerHello, PeerHello};
 use crate::loglimit::Topic;
 
 /// The parameters of one attempt.
@@ -31,7 +31,7 @@ pub(crate) struct Dial {
 /// A connection that both sides have agreed to keep.
 #[derive(Debug)]
 pub(crate) struct Connected {
-    pub(crate) parts: (TcpStream, BytesMut),
+    pub(crate) channel: SecureChannel,
     pub(crate) address: SocketAddr,
     pub(crate) incarnation: Incarnation,
     /// The far side's own dials before this connection; see [`mod@crate::admit`].
@@ -125,18 +125,18 @@ impl Dial {
     async fn handshake(&self, context: &Context, stage: &Stage, stream: TcpStream) -> Result<Connected, DialError> {
         let me = &context.identity;
         let address = stream.peer_addr().map_err(ExchangeError::from)?;
-        let role = role(me, self.peer, self.attempt);
+        let hello = hello(me, self.peer, self.attempt);
         let check = |acceptor: &_| me.check_acceptor(acceptor, self.peer);
-        let challenge = match challenge(stream, &me.cluster, role, me.secret.as_ref(), check).await {
+        let introduced = match introduce(stream, &me.keys, Access::Member, &hello, check).await {
             Err(error @ HandshakeError::Version(_)) => {
                 self.log_refusal(context, &Refusal::new(RefuseCode::Version, error.to_string()));
                 return Err(error.into());
             }
-            challenge => challenge?,
+            introduced => introduced?,
         };
-        if let Err(refusal) = context.seen.check(me.id, self.peer, challenge.acceptor.incarnation) {
+        if let Err(refusal) = context.seen.check(me.id, self.peer, introduced.acceptor.incarnation) {
             // This member refuses the far side: the dial counts as not reached.
-            challenge.refuse(&refusal).await;
+            introduced.refuse(&refusal).await;
             self.log_refusal(context, &refusal);
             return Err(DialError::Unreachable(refusal.text));
         }
@@ -145,10 +145,10 @@ impl Dial {
         }
         // A committed dial blocks the far side's own dials, so its last step gets less time than a stranger's
         // handshake.
-        let welcomed = timeout(self.connect_timeout, challenge.prove()).await;
-        let Welcomed { parts, acceptor, floor } =
+        let welcomed = timeout(self.connect_timeout, introduced.commit()).await;
+        let Welcomed { channel, acceptor, floor } =
             welcomed.map_err(|_| DialError::Unreachable("no verdict in time".to_owned()))??;
-        Ok(Connected { parts, address, incarnation: acceptor.incarnation, floor })
+        Ok(Connected { channel, address, incarnation: acceptor.incarnation, floor })
     }
 
     fn log_refusal(&self, context: &Context, refusal: &Refusal) {
@@ -161,8 +161,9 @@ impl Dial {
 }
 
 /// How this process introduces itself to a peer.
-pub(crate) fn role(me: &Identity, to: PeerId, attempt: u64) -> Role {
-    Role::Peer(PeerRole { id: me.id, to, incarnation: me.incarnation, attempt, facts: me.facts.clone() })
+pub(crate) fn hello(me: &Identity, to: PeerId, attempt: u64) -> DiallerHello {
+    let peer = PeerHello { id: me.id, to, incarnation: me.incarnation, attempt, facts: me.facts.clone() };
+    DiallerHello { cluster: me.cluster.clone(), peer: Some(peer) }
 }
 
 /// Resolves `host:port` and connects to the first address that answers.
@@ -199,12 +200,8 @@ impl From<ExchangeError> for DialError {
 impl From<HandshakeError> for DialError {
     fn from(error: HandshakeError) -> Self {
         match error {
-            // This refusal ends the process for good, so it must come from an authenticated peer, not from any process
-            // at its address.
-            HandshakeError::Refused { refusal, proved: false } if matches!(refusal.code, RefuseCode::Stale { .. }) => {
-                Self::Unreachable(format!("refused without a proof: {refusal}"))
-            }
-            HandshakeError::Refused { refusal, .. } => Self::Refused(refusal),
+            // The second one is a hint in clear. Its code says only that the secrets differ, and causes nothing but words.
+            HandshakeError::Refused(refusal) | HandshakeError::Secret(refusal) => Self::Refused(refusal),
             other => Self::Unreachable(other.to_string()),
         }
     }

@@ -1,27 +1,40 @@
-//! Handshake frames over a socket: small, one at a time.
+//! Handshake frames over a socket: small, one at a time. In clear first, then inside the session.
 
 use std::io;
 
-use bytes::BytesMut;
+use bytes::{Buf, Bytes, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio_util::codec::{Decoder, Encoder};
+use types::Access;
 
 use crate::codec::{self, CodecError};
-use crate::frame::{FrameCodec, FrameError};
+use crate::frame::{self, FrameError, HANDSHAKE_FRAME_MAX_BYTES};
 use crate::hello::HelloError;
+use crate::noise::NoiseError;
+use crate::secure::Session;
 
 /// Bytes per read; no more are reserved before the far side has authenticated.
 const READ_STEP_BYTES: usize = 1 << 10;
 
-/// A connection inside its handshake.
+/// A connection without a session.
 #[derive(Debug)]
 pub(crate) struct Channel {
     stream: TcpStream,
     input: BytesMut,
+}
+
+/// A connection with a session. It becomes a link when both sides keep it.
+#[derive(Debug)]
+pub(crate) struct SecureChannel {
+    pub(crate) stream: TcpStream,
+    /// Received, and not opened yet.
+    pub(crate) input: BytesMut,
+    pub(crate) session: Session,
+    /// Which key the session was made with: what the dialler may do.
+    pub(crate) access: Access,
 }
 
 /// Why a handshake ended without a refusal.
@@ -37,6 +50,8 @@ pub(crate) enum ExchangeError {
     Frame(FrameError),
     #[error(transparent)]
     Codec(#[from] CodecError),
+    #[error(transparent)]
+    Noise(#[from] NoiseError),
 }
 
 impl Channel {
@@ -44,62 +59,87 @@ impl Channel {
         Self { stream, input: BytesMut::new() }
     }
 
-    pub(crate) async fn send<T: Serialize>(&mut self, message: &T) -> Result<(), ExchangeError> {
-        let bytes = codec::to_vec(message)?;
-        self.send_bytes(&bytes).await
+    pub(crate) async fn send(&mut self, payload: &[u8]) -> Result<(), ExchangeError> {
+        let mut out = BytesMut::new();
+        frame::put(payload, &mut out)?;
+        Ok(self.stream.write_all(&out).await?)
     }
 
-    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), ExchangeError> {
+    pub(crate) async fn receive(&mut self) -> Result<Bytes, ExchangeError> {
+        loop {
+            if let Some(frame) = frame::take(&mut self.input)? {
+                return Ok(frame);
+            }
+            read_more(&mut self.stream, &mut self.input).await?;
+        }
+    }
+
+    /// Sends a last frame; see [`finish`]. The caller's deadline bounds the wait.
+    pub(crate) async fn send_last(mut self, payload: &[u8]) {
+        if self.send(payload).await.is_ok() {
+            finish(self.stream).await;
+        }
+    }
+
+    pub(crate) fn secure(self, session: Session, access: Access) -> SecureChannel {
+        SecureChannel { stream: self.stream, input: self.input, session, access }
+    }
+}
+
+impl SecureChannel {
+    pub(crate) async fn send<T: Serialize>(&mut self, message: &T) -> Result<(), ExchangeError> {
         let mut out = BytesMut::new();
-        FrameCodec::unauthenticated().encode(bytes, &mut out)?;
+        self.session.sealer.seal(&codec::to_vec(message)?, &mut out)?;
         Ok(self.stream.write_all(&out).await?)
     }
 
     pub(crate) async fn receive<T: DeserializeOwned>(&mut self) -> Result<T, ExchangeError> {
-        let bytes = self.receive_bytes().await?;
-        Ok(codec::decode(&bytes)?)
+        Ok(codec::decode(&self.receive_bytes().await?)?)
     }
 
-    pub(crate) async fn receive_bytes(&mut self) -> Result<bytes::Bytes, ExchangeError> {
+    pub(crate) async fn receive_bytes(&mut self) -> Result<BytesMut, ExchangeError> {
+        let mut opened = BytesMut::new();
         loop {
-            if let Some(frame) = FrameCodec::unauthenticated().decode(&mut self.input)? {
-                return Ok(frame);
+            let taken = self.session.opener.open(&self.input, HANDSHAKE_FRAME_MAX_BYTES, &mut opened)?;
+            if let Some(bytes) = taken {
+                self.input.advance(bytes);
+                return Ok(opened);
             }
-            self.input.reserve(READ_STEP_BYTES);
-            if self.stream.read_buf(&mut self.input).await? == 0 {
-                return Err(ExchangeError::Closed);
-            }
+            read_more(&mut self.stream, &mut self.input).await?;
         }
     }
 
-    /// Sends a last frame and waits until the far side has read it: closing a socket with unread input resets it, and a
-    /// reset destroys bytes that are still on their way. The caller's deadline bounds the wait.
-    pub(crate) async fn send_last(mut self, frame: &[u8]) {
-        if self.send_bytes(frame).await.is_err() || self.stream.shutdown().await.is_err() {
-            return;
+    /// Sends a last frame; see [`finish`]. The caller's deadline bounds the wait.
+    pub(crate) async fn send_last<T: Serialize>(mut self, message: &T) {
+        if self.send(message).await.is_ok() {
+            finish(self.stream).await;
         }
-        let mut sink = [0; READ_STEP_BYTES];
-        while matches!(self.stream.read(&mut sink).await, Ok(1..)) {}
     }
+}
 
-    /// The socket, and the bytes that the far side sent after its last handshake frame.
-    pub(crate) fn into_parts(self) -> (TcpStream, BytesMut) {
-        (self.stream, self.input)
+async fn read_more(stream: &mut TcpStream, input: &mut BytesMut) -> Result<(), ExchangeError> {
+    input.reserve(READ_STEP_BYTES);
+    match stream.read_buf(input).await? {
+        0 => Err(ExchangeError::Closed),
+        _ => Ok(()),
     }
+}
+
+/// Closes a socket when the far side has read all: closing a socket with unread input resets it, and a reset destroys
+/// bytes that are still on their way.
+async fn finish(mut stream: TcpStream) {
+    if stream.shutdown().await.is_err() {
+        return;
+    }
+    let mut sink = [0; READ_STEP_BYTES];
+    while matches!(stream.read(&mut sink).await, Ok(1..)) {}
 }
 
 impl From<FrameError> for ExchangeError {
     fn from(error: FrameError) -> Self {
         match error {
             FrameError::Io(error) => Self::Io(error),
-            other @ FrameError::TooLarge { .. } => Self::Frame(other),
+            other => Self::Frame(other),
         }
     }
-}
-
-/// A fresh challenge.
-pub(crate) fn nonce() -> Result<[u8; 32], ExchangeError> {
-    let mut nonce = [0; 32];
-    getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(nonce)
 }

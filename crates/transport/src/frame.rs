@@ -1,75 +1,53 @@
-//! Frames: a four-byte big-endian length, then that many bytes.
+//! Frames in clear, before there is a session: a four-byte big-endian length, then that many bytes.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use thiserror::Error;
-use tokio_util::codec::{Decoder, Encoder};
 
 /// The largest frame of an authenticated connection.
 pub const FRAME_MAX_BYTES: usize = 1 << 20;
-/// The largest frame before authentication.
+/// The largest frame of a handshake.
 pub const HANDSHAKE_FRAME_MAX_BYTES: usize = 4 << 10;
 
 pub(crate) const PREFIX_BYTES: usize = 4;
-
-/// Splits a byte stream into frames.
-///
-/// The length prefix is not trusted: it never causes a reservation, so a connection holds memory in proportion to the
-/// bytes it has sent.
-#[derive(Clone, Copy, Debug)]
-pub struct FrameCodec {
-    max_bytes: usize,
-}
 
 /// Why a byte stream holds no further frame.
 #[derive(Debug, Error)]
 pub enum FrameError {
     #[error("a frame of {bytes} bytes exceeds the limit of {max_bytes}")]
     TooLarge { bytes: usize, max_bytes: usize },
+    #[error("a frame that is not authentic: changed, repeated, moved or invented on its way")]
+    NotAuthentic,
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
 
-impl FrameCodec {
-    /// For connections that are not authenticated yet.
-    pub fn unauthenticated() -> Self {
-        Self { max_bytes: HANDSHAKE_FRAME_MAX_BYTES }
-    }
-
-    pub fn authenticated() -> Self {
-        Self { max_bytes: FRAME_MAX_BYTES }
-    }
+/// Appends a frame.
+pub(crate) fn put(payload: &[u8], out: &mut BytesMut) -> Result<(), FrameError> {
+    check(payload.len())?;
+    out.reserve(PREFIX_BYTES + payload.len());
+    out.put_u32(payload.len() as u32);
+    out.put_slice(payload);
+    Ok(())
 }
 
-impl Decoder for FrameCodec {
-    type Item = Bytes;
-    type Error = FrameError;
-
-    fn decode(&mut self, src: &mut BytesMut) -> Result<Option<Bytes>, FrameError> {
-        let Some(prefix) = src.first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
-        let bytes = u32::from_be_bytes(*prefix) as usize;
-        if bytes > self.max_bytes {
-            return Err(FrameError::TooLarge { bytes, max_bytes: self.max_bytes });
-        }
-        if src.len() < PREFIX_BYTES + bytes {
-            return Ok(None);
-        }
-        src.advance(PREFIX_BYTES);
-        Ok(Some(src.split_to(bytes).freeze()))
+/// Takes the frame at the beginning of the input, if all of it is there.
+///
+/// The length prefix is not trusted: it never causes a reservation, so a connection holds memory in proportion to the
+/// bytes it has sent.
+pub(crate) fn take(input: &mut BytesMut) -> Result<Option<Bytes>, FrameError> {
+    let Some(prefix) = input.first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
+    let bytes = u32::from_be_bytes(*prefix) as usize;
+    check(bytes)?;
+    if input.len() < PREFIX_BYTES + bytes {
+        return Ok(None);
     }
+    input.advance(PREFIX_BYTES);
+    Ok(Some(input.split_to(bytes).freeze()))
 }
 
-impl Encoder<&[u8]> for FrameCodec {
-    type Error = FrameError;
-
-    fn encode(&mut self, payload: &[u8], out: &mut BytesMut) -> Result<(), FrameError> {
-        if payload.len() > self.max_bytes {
-            return Err(FrameError::TooLarge { bytes: payload.len(), max_bytes: self.max_bytes });
-        }
-        out.reserve(PREFIX_BYTES + payload.len());
-        out.put_u32(payload.len() as u32);
-        out.put_slice(payload);
-        Ok(())
-    }
+fn check(bytes: usize) -> Result<(), FrameError> {
+    let max_bytes = HANDSHAKE_FRAME_MAX_BYTES;
+    if bytes > max_bytes { Err(FrameError::TooLarge { bytes, max_bytes }) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -79,15 +57,15 @@ mod tests {
     #[test]
     fn frames_come_out_whole_however_they_arrive() {
         let mut wire = BytesMut::new();
-        let payloads: [&[u8]; 3] = [b"first", b"", &[7; 5000]];
+        let payloads: [&[u8]; 3] = [b"first", b"", &[7; 3000]];
         for payload in payloads {
-            FrameCodec::authenticated().encode(payload, &mut wire).unwrap();
+            put(payload, &mut wire).unwrap();
         }
-        for step in [1, 3, 4096, wire.len()] {
+        for step in [1, 3, 1024, wire.len()] {
             let (mut input, mut out) = (BytesMut::new(), Vec::new());
             for piece in wire.chunks(step) {
                 input.extend_from_slice(piece);
-                while let Some(frame) = FrameCodec::authenticated().decode(&mut input).unwrap() {
+                while let Some(frame) = take(&mut input).unwrap() {
                     out.push(frame);
                 }
             }
@@ -99,23 +77,19 @@ mod tests {
     #[test]
     fn a_length_prefix_reserves_nothing() {
         let mut input = BytesMut::with_capacity(16);
-        input.put_u32(FRAME_MAX_BYTES as u32);
+        input.put_u32(HANDSHAKE_FRAME_MAX_BYTES as u32);
         let before = input.capacity();
-        assert!(FrameCodec::authenticated().decode(&mut input).unwrap().is_none());
+        assert!(take(&mut input).unwrap().is_none());
         assert_eq!(input.capacity(), before);
     }
 
     #[test]
     fn limits_hold_in_both_directions() {
-        for (mut codec, max_bytes) in
-            [(FrameCodec::unauthenticated(), HANDSHAKE_FRAME_MAX_BYTES), (FrameCodec::authenticated(), FRAME_MAX_BYTES)]
-        {
-            let mut wire = BytesMut::new();
-            codec.encode(&vec![0; max_bytes], &mut wire).unwrap();
-            assert_eq!(codec.decode(&mut wire).unwrap().unwrap().len(), max_bytes);
-            assert!(codec.encode(&vec![0; max_bytes + 1], &mut wire).is_err());
-            let mut wire = BytesMut::from(&(max_bytes as u32 + 1).to_be_bytes()[..]);
-            assert!(matches!(codec.decode(&mut wire), Err(FrameError::TooLarge { .. })));
-        }
+        let mut wire = BytesMut::new();
+        put(&[0; HANDSHAKE_FRAME_MAX_BYTES], &mut wire).unwrap();
+        assert_eq!(take(&mut wire).unwrap().unwrap().len(), HANDSHAKE_FRAME_MAX_BYTES);
+        assert!(put(&[0; HANDSHAKE_FRAME_MAX_BYTES + 1], &mut wire).is_err());
+        let mut wire = BytesMut::from(&(HANDSHAKE_FRAME_MAX_BYTES as u32 + 1).to_be_bytes()[..]);
+        assert!(matches!(take(&mut wire), Err(FrameError::TooLarge { .. })));
     }
 }

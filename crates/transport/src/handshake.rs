@@ -1,13 +1,18 @@
 //! The handshake as values and rules, without sockets.
 //!
-//! Four frames: the dialler's [`Hello`], the acceptor's [`Answer::Challenge`], the dialler's [`Reply::Proof`], the
-//! acceptor's [`Verdict::Welcome`]. Each proof is an HMAC over a label for its direction and the bytes of both hellos,
-//! nonces, offered versions and chosen version included, so a proof is valid for one direction of one connection only.
-//! Either side may send a refusal with its reason instead of its next frame.
+//! 1. dialler: its header in clear, and the first message of Noise (see the modules [`hello`](crate::hello) and
+//!    [`noise`](crate::noise));
+//! 2. acceptor: its header in clear, and the second message. The acceptor is proven;
+//! 3. dialler: its [`DiallerHello`], as the first frame of the session. The dialler is proven;
+//! 4. acceptor: its hello, or a refusal ([`Answer`]);
+//! 5. a dialling member: that it keeps its dial, or a refusal ([`Reply`]); a client says nothing;
+//! 6. acceptor: welcome, or a refusal ([`Verdict`]).
 //!
-//! An acceptor without a common version answers with its [`Versions`](crate::hello::Versions) and nothing else. The
-//! encoding of [`Answer`] is that of version 1 and must never change: version 1 reads a refusal in it, and a later
-//! dialler has to find the chosen version at the beginning of the acceptor's hello.
+//! The header of the dialler is the prologue of Noise, and the header of the acceptor is the payload of the second
+//! message: if a byte of either was changed, there is no session. A refusal travels only inside a session, so only a
+//! process that has proved the key refuses with effect. The exceptions are hints in clear, printed and never acted on:
+//! an acceptor without a common version answers with its [`Versions`](crate::hello::Versions), an acceptor with another
+//! key answers with its header, and version 1, which knows neither, gets a refusal in its own encoding.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +20,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 pub use types::Incarnation;
 
-use crate::hello::{AcceptorHello, Hello, KeyId, NO_KEY, Role};
-use crate::secret::Secret;
+use crate::hello::{AcceptorHello, DiallerHello};
+use crate::secret::{KeyId, Keys, NO_KEY};
 
 /// The id of a member.
 pub type PeerId = u32;
@@ -25,20 +30,17 @@ pub type Facts = Vec<(String, String)>;
 
 /// A refusal quotes values of both sides, and must still fit into a handshake frame.
 const REFUSAL_TEXT_MAX_BYTES: usize = 2 << 10;
-const WRONG_SECRET: &str = "wrong secret";
-const DIALLER_LABEL: &[u8] = b"conclave dialler";
-const ACCEPTOR_LABEL: &[u8] = b"conclave acceptor";
 
-/// Why a handshake was refused.
+/// Why a handshake was refused. The encoding of `Version` is that of version 1 and must never change.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum RefuseCode {
     /// Another cluster name.
     Cluster,
-    /// Another protocol version. Sent only between version 1 and later versions.
+    /// Another protocol version. Sent only to version 1.
     Version,
     /// A fact differs: algorithm, topology, member list, ...
     Facts,
-    /// A missing or wrong secret, or a secret where none is used.
+    /// A missing or wrong secret, or a secret where none is used. Never sent: the key ids in clear tell.
     Secret,
     /// A second process with the same id.
     Duplicate,
@@ -96,21 +98,22 @@ pub(crate) struct Identity {
     pub(crate) id: PeerId,
     pub(crate) incarnation: Incarnation,
     pub(crate) facts: Facts,
-    pub(crate) secret: Option<Secret>,
+    pub(crate) keys: Keys,
 }
 
-/// The acceptor's answer to a hello. The acceptor's hello stays encoded: proofs cover bytes, not values.
+/// The acceptor's answer to a hello.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
     Refused(Refusal),
-    Challenge { hello: Vec<u8>, proof: Vec<u8> },
+    Hello(AcceptorHello),
 }
 
-/// The dialler's answer to a challenge.
+/// A dialling member's answer to the acceptor's hello.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Refused(Refusal),
-    Proof(Vec<u8>),
+    /// The dialler keeps its dial; see [`mod@crate::admit`].
+    Commit,
 }
 
 /// The acceptor's final answer.
@@ -125,10 +128,9 @@ pub(crate) enum Verdict {
 
 impl Identity {
     /// The acceptor's checks before it answers a hello.
-    pub(crate) fn check_hello(&self, hello: &Hello, known: impl Fn(PeerId) -> bool) -> Result<(), Refusal> {
-        check_key_id(key_id(self.secret.as_ref()), hello.key_id)?;
+    pub(crate) fn check_hello(&self, hello: &DiallerHello, known: impl Fn(PeerId) -> bool) -> Result<(), Refusal> {
         check_cluster(&self.cluster, &hello.cluster)?;
-        let Role::Peer(peer) = &hello.role else { return Ok(()) };
+        let Some(peer) = &hello.peer else { return Ok(()) };
         let own_dial = peer.id == self.id && peer.incarnation == self.incarnation;
         if peer.id == self.id && !own_dial {
             let text = format!(
@@ -148,7 +150,7 @@ impl Identity {
         self.check_facts(peer.id, &peer.facts)
     }
 
-    /// The dialling peer's checks before it answers a challenge.
+    /// The dialling peer's checks of the acceptor's hello.
     pub(crate) fn check_acceptor(&self, acceptor: &AcceptorHello, expected: PeerId) -> Result<(), Refusal> {
         check_cluster(&self.cluster, &acceptor.cluster)?;
         if acceptor.id != expected {
@@ -184,18 +186,13 @@ fn by_name(facts: &Facts) -> BTreeMap<&str, &str> {
     facts.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
-pub(crate) fn key_id(secret: Option<&Secret>) -> KeyId {
-    secret.map_or(NO_KEY, Secret::key_id)
-}
-
-/// Different key ids mean different secrets, whatever the proofs are. Equal key ids prove nothing: they are sent in
-/// clear.
-fn check_key_id(ours: KeyId, theirs: KeyId) -> Result<(), Refusal> {
-    let text = match (ours, theirs) {
-        _ if ours == theirs => return Ok(()),
-        (NO_KEY, _) => "this cluster uses no secret, but the other side was given one",
-        (_, NO_KEY) => "this cluster requires a secret; pass its secret file",
-        _ => WRONG_SECRET,
+/// What to tell a dialler whose key id the acceptor does not have. Equal key ids prove nothing: they are sent in clear.
+pub(crate) fn check_key_id(diallers: KeyId, acceptors: KeyId) -> Result<(), Refusal> {
+    let text = match (diallers, acceptors) {
+        _ if diallers == acceptors => return Ok(()),
+        (_, NO_KEY) => "this cluster uses no secret, but the dialler was given one",
+        (NO_KEY, _) => "this cluster requires a secret; pass its secret file",
+        _ => "wrong secret",
     };
     Err(Refusal::new(RefuseCode::Secret, text))
 }
@@ -206,44 +203,6 @@ pub(crate) fn check_cluster(ours: &str, theirs: &str) -> Result<(), Refusal> {
     }
     let text = format!("cluster name: this side is in {ours:?}, the other side in {theirs:?}");
     Err(Refusal::new(RefuseCode::Cluster, text))
-}
-
-/// The bytes both proofs of one connection cover.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Transcript<'a> {
-    pub(crate) dialler: &'a [u8],
-    pub(crate) acceptor: &'a [u8],
-}
-
-impl Transcript<'_> {
-    /// Empty without a secret.
-    pub(crate) fn dialler_proof(&self, secret: Option<&Secret>) -> Vec<u8> {
-        self.proof(secret, DIALLER_LABEL)
-    }
-
-    pub(crate) fn acceptor_proof(&self, secret: Option<&Secret>) -> Vec<u8> {
-        self.proof(secret, ACCEPTOR_LABEL)
-    }
-
-    pub(crate) fn check_dialler(&self, secret: Option<&Secret>, proof: &[u8]) -> Result<(), Refusal> {
-        self.check(secret, DIALLER_LABEL, proof)
-    }
-
-    pub(crate) fn check_acceptor(&self, secret: Option<&Secret>, proof: &[u8]) -> Result<(), Refusal> {
-        self.check(secret, ACCEPTOR_LABEL, proof)
-    }
-
-    fn proof(&self, secret: Option<&Secret>, label: &[u8]) -> Vec<u8> {
-        secret.map_or_else(Vec::new, |secret| secret.proof(&[label, self.dialler, self.acceptor]))
-    }
-
-    fn check(&self, secret: Option<&Secret>, label: &[u8], proof: &[u8]) -> Result<(), Refusal> {
-        let proved = match secret {
-            None => proof.is_empty(),
-            Some(secret) => secret.verifies(&[label, self.dialler, self.acceptor], proof),
-        };
-        if proved { Ok(()) } else { Err(Refusal::new(RefuseCode::Secret, WRONG_SECRET)) }
-    }
 }
 
 #[cfg(test)]

@@ -1,36 +1,37 @@
 use super::*;
 use crate::codec;
-use crate::hello::PeerRole;
+use crate::hello::PeerHello;
+use crate::secret::Secret;
 
-fn identity(secret: Option<&str>) -> Identity {
+fn identity() -> Identity {
     Identity {
         cluster: "north".to_owned(),
         id: 1,
         incarnation: Incarnation { counter: 3, nonce: 4 },
         facts: vec![("algorithm".to_owned(), "chang-roberts".to_owned()), ("lease".to_owned(), "5s".to_owned())],
-        secret: secret.map(|secret| Secret::from_bytes(secret.as_bytes()).unwrap()),
+        keys: Keys::new(None),
     }
 }
 
-fn hello(change: impl FnOnce(&mut PeerRole)) -> Hello {
-    let mut role = PeerRole {
+fn hello(change: impl FnOnce(&mut PeerHello)) -> DiallerHello {
+    let mut peer = PeerHello {
         id: 3,
         to: 1,
         incarnation: Incarnation { counter: 9, nonce: 9 },
         attempt: 1,
-        facts: identity(None).facts,
+        facts: identity().facts,
     };
-    change(&mut role);
-    Hello { key_id: NO_KEY, cluster: "north".to_owned(), nonce: [5; 32], role: Role::Peer(role) }
+    change(&mut peer);
+    DiallerHello { cluster: "north".to_owned(), peer: Some(peer) }
 }
 
-fn refusal(hello: &Hello) -> Refusal {
-    identity(None).check_hello(hello, |id| id == 3).unwrap_err()
+fn refusal(hello: &DiallerHello) -> Refusal {
+    identity().check_hello(hello, |id| id == 3).unwrap_err()
 }
 
 #[test]
 fn an_agreeing_peer_is_taken() {
-    identity(None).check_hello(&hello(|_| {}), |id| id == 3).unwrap();
+    identity().check_hello(&hello(|_| {}), |id| id == 3).unwrap();
 }
 
 #[test]
@@ -52,28 +53,29 @@ fn strangers_wrong_targets_and_doubles_are_told_apart() {
     assert_eq!(refusal(&hello(|role| role.to = 2)).code, RefuseCode::WrongNode);
     let double = refusal(&hello(|role| role.id = 1));
     assert_eq!(double.code, RefuseCode::Duplicate);
-    let itself = refusal(&hello(|role| (role.id, role.to, role.incarnation) = (1, 2, identity(None).incarnation)));
+    let itself = refusal(&hello(|role| (role.id, role.to, role.incarnation) = (1, 2, identity().incarnation)));
     assert_eq!(itself.code, RefuseCode::WrongNode, "an address list that leads back here is no second process");
 }
 
 #[test]
-fn another_key_id_is_refused_before_anything_else() {
-    let (with, without) = (identity(Some("0123456789abcdef")), identity(None));
-    let other = identity(Some("0123456789abcdeX"));
-    for (acceptor, dialler, text) in [
-        (&with, &other, "wrong secret"),
-        (&with, &without, "this cluster requires a secret; pass its secret file"),
-        (&without, &with, "this cluster uses no secret, but the other side was given one"),
-    ] {
-        let mut hello = hello(|role| role.id = 7);
-        hello.cluster = "south".to_owned();
-        hello.key_id = key_id(dialler.secret.as_ref());
-        let refusal = acceptor.check_hello(&hello, |_| true).unwrap_err();
-        assert_eq!(refusal, Refusal::new(RefuseCode::Secret, text));
+fn a_key_id_tells_whose_secret_is_missing() {
+    use types::Access;
+    let id = |secret: Option<&str>, access| {
+        let secret = secret.map(|secret| Secret::from_bytes(secret.as_bytes()).unwrap());
+        Keys::new(secret.as_ref()).of(access).unwrap().id
+    };
+    for access in Access::ALL {
+        let [good, other] = ["0123456789abcdef", "0123456789abcdeX"].map(|text| id(Some(text), access));
+        let none = id(None, access);
+        assert_eq!((check_key_id(good, good), check_key_id(none, none)), (Ok(()), Ok(())));
+        for (dialler, acceptor, text) in [
+            (good, other, "wrong secret"),
+            (none, good, "this cluster requires a secret; pass its secret file"),
+            (good, none, "this cluster uses no secret, but the dialler was given one"),
+        ] {
+            assert_eq!(check_key_id(dialler, acceptor), Err(Refusal::new(RefuseCode::Secret, text)));
+        }
     }
-    let mut hello = hello(|_| {});
-    hello.key_id = key_id(with.secret.as_ref());
-    with.check_hello(&hello, |id| id == 3).unwrap();
 }
 
 #[test]
@@ -91,24 +93,4 @@ fn the_text_of_a_refusal_from_the_wire_is_bounded_and_cannot_rewrite_a_terminal(
     let received: Refusal = codec::decode(&codec::to_vec(&sent).unwrap()).unwrap();
     assert!(received.text.len() <= REFUSAL_TEXT_MAX_BYTES && received.text.len() > REFUSAL_TEXT_MAX_BYTES - 4);
     assert!(received.text.starts_with("\u{fffd}[2J\u{fffd}\u{fffd}xxx"), "{:?}", &received.text[..20]);
-}
-
-#[test]
-fn a_proof_fits_one_direction_of_one_connection() {
-    let secret = identity(Some("0123456789abcdef")).secret;
-    let other = identity(Some("0123456789abcdeX")).secret;
-    let here = Transcript { dialler: b"hello", acceptor: b"challenge" };
-    let elsewhere = Transcript { dialler: b"hello", acceptor: b"challengf" };
-    let proof = here.dialler_proof(secret.as_ref());
-    assert!(here.check_dialler(secret.as_ref(), &proof).is_ok());
-    for refused in [
-        here.check_acceptor(secret.as_ref(), &proof),
-        elsewhere.check_dialler(secret.as_ref(), &proof),
-        Transcript { dialler: b"hellp", ..here }.check_dialler(secret.as_ref(), &proof),
-        here.check_dialler(other.as_ref(), &proof),
-        here.check_dialler(None, &proof),
-        here.check_dialler(secret.as_ref(), &[]),
-    ] {
-        assert_eq!(refused.unwrap_err().code, RefuseCode::Secret);
-    }
 }

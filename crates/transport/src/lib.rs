@@ -30,9 +30,11 @@ mod hello;
 mod link;
 mod loglimit;
 mod net;
+mod noise;
 mod peer;
 mod ready;
 mod secret;
+mod secure;
 mod seen;
 mod settings;
 
@@ -42,7 +44,7 @@ pub use client::{
 };
 pub use codec::CodecError;
 pub use event::{ClientId, DownReason, Event};
-pub use frame::{FRAME_MAX_BYTES, FrameCodec, FrameError, HANDSHAKE_FRAME_MAX_BYTES};
+pub use frame::{FRAME_MAX_BYTES, FrameError, HANDSHAKE_FRAME_MAX_BYTES};
 pub use handshake::{Facts, Incarnation, PeerId, RefuseCode};
 pub use hello::Versions;
 pub use net::{Counters, Net};

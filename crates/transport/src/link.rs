@@ -9,13 +9,15 @@ use std::task::{Context, Poll, Waker};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_util::codec::{Decoder, Encoder};
+use types::Access;
 
 use crate::chaos::{FaultInjector, Faults};
 use crate::event::DownReason;
-use crate::frame::{FrameCodec, FrameError, PREFIX_BYTES};
+use crate::exchange::SecureChannel;
+use crate::frame::{FRAME_MAX_BYTES, FrameError};
 use crate::handshake::{Incarnation, PeerId};
 use crate::ready::ReadyWaker;
+use crate::secure::{Opener, Session, wire_bytes};
 
 /// An output buffer larger than this is freed once it is empty.
 const KEEP_BYTES: usize = 4 << 10;
@@ -24,12 +26,17 @@ const KEEP_BYTES: usize = 4 << 10;
 pub(crate) struct Link {
     pub(crate) owner: Owner,
     pub(crate) address: SocketAddr,
+    /// What the far end may do.
+    pub(crate) access: Access,
     /// There is output, and no write has been tried for it.
     pub(crate) dirty: bool,
     /// The bytes of this link in the total of all clients.
     pub(crate) counted_bytes: usize,
     stream: TcpStream,
+    session: Session,
+    /// The received part of the next frame, still sealed.
     input: BytesMut,
+    /// Sealed frames.
     output: BytesMut,
     /// Writing failed: the remaining input is read, then the link ends.
     broken: Option<DownReason>,
@@ -60,13 +67,24 @@ impl Link {
     pub(crate) fn new(
         owner: Owner,
         address: SocketAddr,
-        (stream, input): (TcpStream, BytesMut),
+        SecureChannel { stream, input, session, access }: SecureChannel,
         ready: Arc<ReadyWaker>,
     ) -> Self {
-        let waker = Waker::from(Arc::clone(&ready));
-        let output = BytesMut::new();
-        let (dirty, counted_bytes, broken, fault_injector) = (false, 0, None, None);
-        Self { owner, address, dirty, counted_bytes, stream, input, output, broken, fault_injector, ready, waker }
+        Self {
+            owner,
+            address,
+            access,
+            dirty: false,
+            counted_bytes: 0,
+            stream,
+            session,
+            input,
+            output: BytesMut::new(),
+            broken: None,
+            fault_injector: None,
+            waker: Waker::from(Arc::clone(&ready)),
+            ready,
+        }
     }
 
     pub(crate) fn set_faults(&mut self, faults: Faults) {
@@ -87,7 +105,7 @@ impl Link {
             // Under a cut not even the end of the connection arrives.
             return Turn::Idle;
         }
-        if let Err(why) = self.cut(&mut take) {
+        if let Err(why) = self.open(&[], &mut take) {
             return Turn::Ended(why);
         }
         for _ in 0..reads {
@@ -96,10 +114,10 @@ impl Link {
             match polled {
                 Poll::Pending => return self.broken.map_or(Turn::Idle, Turn::Ended),
                 Poll::Ready(Err(error)) => return Turn::Ended(reason(&error)),
-                Poll::Ready(Ok(())) if buffer.filled().is_empty() => return Turn::Ended(DownReason::Remote),
-                Poll::Ready(Ok(())) => self.input.extend_from_slice(buffer.filled()),
+                Poll::Ready(Ok(())) if buffer.filled().is_empty() => return Turn::Ended(self.end_of_stream()),
+                Poll::Ready(Ok(())) => {}
             }
-            if let Err(why) = self.cut(&mut take) {
+            if let Err(why) = self.open(buffer.filled(), &mut take) {
                 return Turn::Ended(why);
             }
         }
@@ -109,9 +127,9 @@ impl Link {
     /// Appends a frame to the output.
     pub(crate) fn push(&mut self, payload: &[u8]) -> Result<(), FrameError> {
         if self.broken.is_none() {
-            FrameCodec::authenticated().encode(payload, &mut self.output)?;
+            self.session.sealer.seal(payload, &mut self.output)?;
             if let Some(injector) = &mut self.fault_injector {
-                injector.pushed(PREFIX_BYTES + payload.len());
+                injector.pushed(wire_bytes(payload.len()));
             }
         }
         Ok(())
@@ -119,7 +137,7 @@ impl Link {
 
     /// Whether one more frame would take the output beyond `max_bytes`.
     pub(crate) fn would_exceed(&self, payload_bytes: usize, max_bytes: usize) -> bool {
-        self.output.len() + PREFIX_BYTES + payload_bytes > max_bytes
+        self.output.len() + wire_bytes(payload_bytes) > max_bytes
     }
 
     /// Writes as much as the socket accepts; the link is woken when it accepts more.
@@ -154,19 +172,41 @@ impl Link {
         self.wake();
     }
 
-    fn cut(&mut self, take: &mut impl FnMut(Bytes)) -> Result<(), DownReason> {
-        loop {
-            match FrameCodec::authenticated().decode(&mut self.input) {
-                Ok(Some(frame)) => take(frame),
-                Ok(None) => break,
-                Err(_) => return Err(DownReason::Protocol),
-            }
+    /// Opens every complete frame; the beginning of another one waits in `input`.
+    fn open(&mut self, arrived: &[u8], take: &mut impl FnMut(Bytes)) -> Result<(), DownReason> {
+        if self.input.is_empty() {
+            let used = open_all(&mut self.session.opener, arrived, take)?;
+            self.input.extend_from_slice(&arrived[used..]);
+        } else {
+            self.input.extend_from_slice(arrived);
+            let used = open_all(&mut self.session.opener, &self.input, take)?;
+            self.input.advance(used);
         }
-        // Frames share the buffer's memory, so an empty buffer may still keep a large block alive.
+        // An idle link holds no memory.
         if self.input.is_empty() {
             self.input = BytesMut::new();
         }
         Ok(())
+    }
+
+    /// A stream that ends inside a frame was cut off: a process that is killed leaves whole frames in the kernel, except
+    /// when its far side did not read.
+    fn end_of_stream(&self) -> DownReason {
+        if self.input.is_empty() { DownReason::Remote } else { DownReason::Protocol }
+    }
+}
+
+/// Opens the frames at the beginning of `wire` and returns how many bytes they took. A frame that does not open ends the
+/// link: the far side did not send it, or not here and now.
+fn open_all(opener: &mut Opener, wire: &[u8], take: &mut impl FnMut(Bytes)) -> Result<usize, DownReason> {
+    let (mut used, mut opened) = (0, BytesMut::new());
+    loop {
+        match opener.open(&wire[used..], FRAME_MAX_BYTES, &mut opened) {
+            Ok(Some(bytes)) => used += bytes,
+            Ok(None) => return Ok(used),
+            Err(_) => return Err(DownReason::Protocol),
+        }
+        take(opened.split().freeze());
     }
 }
 

@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Sleep;
+use types::Access;
 
 use crate::accept::{self, Arrival, Context};
 use crate::chaos::FaultMap;
@@ -26,11 +27,12 @@ use crate::dial;
 use crate::event::{ClientId, Event, EventQueue};
 use crate::frame::HANDSHAKE_FRAME_MAX_BYTES;
 use crate::handshake::{Identity, Incarnation, PeerId};
-use crate::hello::{Hello, NO_KEY};
+use crate::hello::DiallerHello;
 use crate::link::{Link, Owner};
 use crate::loglimit::LogLimit;
 use crate::peer::{Backoff, Peer};
 use crate::ready::ReadySet;
+use crate::secret::Keys;
 use crate::seen::Seen;
 use crate::settings::Settings;
 
@@ -86,7 +88,7 @@ impl Net {
     pub fn start(settings: Settings, listener: StdListener) -> io::Result<Self> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         let context = Arc::new(context(&settings));
-        check_size(&context.identity)?;
+        check_identity(&context.identity)?;
         listener.set_nonblocking(true)?;
         let local_address = listener.local_addr()?;
         let listener = TcpListener::from_std(listener)?;
@@ -324,7 +326,7 @@ fn context(settings: &Settings) -> Context {
             id: settings.id,
             incarnation: settings.incarnation,
             facts: settings.facts.clone(),
-            secret: settings.secret.clone(),
+            keys: Keys::new(settings.secret.as_ref()),
         },
         known: settings.peers.iter().map(|(id, _)| *id).filter(|id| *id != settings.id).collect(),
         handshake_deadline: settings.handshake_deadline,
@@ -335,20 +337,20 @@ fn context(settings: &Settings) -> Context {
     }
 }
 
-/// No peer would accept an identity that is too large; this is reported at the start.
-fn check_size(identity: &Identity) -> io::Result<()> {
+/// No peer would accept an identity that is too large, nor a secret of clients; this is reported at the start.
+fn check_identity(identity: &Identity) -> io::Result<()> {
     let invalid = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    let role = dial::role(identity, PeerId::MAX, u64::MAX);
-    let hello = Hello { key_id: NO_KEY, cluster: identity.cluster.clone(), nonce: [0; 32], role };
-    let bytes = hello.to_bytes().map_err(io::Error::other)?;
-    // The acceptor's frame adds its proof and a few lengths.
-    if bytes.len() + 64 > HANDSHAKE_FRAME_MAX_BYTES {
+    if identity.keys.of(Access::Member).is_none() {
+        return invalid("the secret is one of clients; a member needs the secret of the cluster".to_owned());
+    }
+    let bytes = dial::hello(identity, PeerId::MAX, u64::MAX).to_bytes().map_err(io::Error::other)?;
+    if bytes.len() > HANDSHAKE_FRAME_MAX_BYTES {
         let bytes = bytes.len();
         return invalid(format!(
             "cluster name and facts take {bytes} bytes; a handshake carries {HANDSHAKE_FRAME_MAX_BYTES}"
         ));
     }
-    match Hello::from_bytes(&bytes) {
+    match DiallerHello::from_bytes(&bytes, Access::Member) {
         Ok(_) => Ok(()),
         Err(error) => invalid(error.to_string()),
     }

@@ -3,17 +3,21 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::*;
 use crate::codec;
+use crate::dialler::{HandshakeError, Introduced, introduce};
 use crate::event::DownReason;
-use crate::exchange::Channel;
+use crate::exchange::{Channel, SecureChannel};
 use crate::frame::FRAME_MAX_BYTES;
 use crate::handshake::{Answer, Refusal, RefuseCode, Reply, Verdict};
-use crate::hello::{AcceptorHello, Role};
+use crate::hello::{AcceptorHello, HEADER_BYTES, Header, SPOKEN};
+use crate::noise;
+use crate::secret::NO_KEY;
 
 fn net() -> Net {
     let listener = StdListener::bind("127.0.0.1:0").unwrap();
@@ -24,31 +28,42 @@ async fn next(net: &mut Net) -> Event {
     timeout(Duration::from_secs(10), net.event()).await.expect("no event in time")
 }
 
-/// A client that has authenticated and keeps its bare socket.
-async fn raw_client(net: &mut Net) -> TcpStream {
+/// A client that has authenticated and keeps its bare connection.
+async fn raw_client(net: &mut Net) -> SecureChannel {
     let address = net.local_addr();
     let client = async {
-        let mut channel = Channel::new(TcpStream::connect(address).await.unwrap());
-        let hello = Hello { key_id: NO_KEY, cluster: "test".to_owned(), nonce: [1; 32], role: Role::Client };
-        channel.send_bytes(&hello.to_bytes().unwrap()).await.unwrap();
-        assert!(matches!(channel.receive().await.unwrap(), Answer::Challenge { .. }));
-        channel.send(&Reply::Proof(Vec::new())).await.unwrap();
-        assert!(matches!(channel.receive().await.unwrap(), Verdict::Welcome { .. }));
-        channel.into_parts().0
+        let stream = TcpStream::connect(address).await.unwrap();
+        let hello = DiallerHello { cluster: "test".to_owned(), peer: None };
+        let introduced = introduce(stream, &Keys::new(None), Access::Operator, &hello, |_| Ok(())).await.unwrap();
+        introduced.verdict().await.unwrap().channel
     };
-    let (stream, event) = tokio::join!(client, next(net));
-    assert!(matches!(event, Event::ClientUp { .. }));
-    stream
+    let (channel, event) = tokio::join!(client, next(net));
+    assert!(matches!(event, Event::ClientUp { access: Access::Operator, .. }));
+    channel
+}
+
+/// Frames as they are sent.
+fn sealed(channel: &mut SecureChannel, payloads: &[&[u8]]) -> BytesMut {
+    let mut out = BytesMut::new();
+    for payload in payloads {
+        channel.session.sealer.seal(payload, &mut out).unwrap();
+    }
+    out
+}
+
+async fn write(channel: &mut SecureChannel, bytes: &[u8]) {
+    channel.stream.write_all(bytes).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_prefix_above_the_limit_ends_the_connection_and_one_at_the_limit_costs_nothing() {
     let mut net = net();
     let mut honest = raw_client(&mut net).await;
-    honest.write_all(&(FRAME_MAX_BYTES as u32).to_be_bytes()).await.unwrap();
+    write(&mut honest, &(FRAME_MAX_BYTES as u32).to_be_bytes()).await;
     let mut hostile = raw_client(&mut net).await;
-    hostile.write_all(b"\0\0\0\x02ok").await.unwrap();
-    hostile.write_all(&(FRAME_MAX_BYTES as u32 + 1).to_be_bytes()).await.unwrap();
+    let ok = sealed(&mut hostile, &[b"ok"]);
+    write(&mut hostile, &ok).await;
+    write(&mut hostile, &(2 * FRAME_MAX_BYTES as u32).to_be_bytes()).await;
     assert!(matches!(next(&mut net).await, Event::ClientFrame { payload, .. } if payload == "ok"));
     assert!(matches!(next(&mut net).await, Event::ClientGone { .. }));
     assert_eq!((net.clients(), net.clients_bytes), (1, 4));
@@ -60,7 +75,7 @@ async fn many_half_frames_stay_within_the_budget() {
     let half = vec![0; FRAME_MAX_BYTES / 2];
     let mut clients = Vec::new();
     for _ in 0..50 {
-        let mut stream = raw_client_past(&mut net).await;
+        let SecureChannel { mut stream, .. } = raw_client_past(&mut net).await;
         let sending = async {
             let _ = stream.write_all(&(FRAME_MAX_BYTES as u32).to_be_bytes()).await;
             let _ = stream.write_all(&half).await;
@@ -78,7 +93,7 @@ async fn many_half_frames_stay_within_the_budget() {
 }
 
 /// Like [`raw_client`], but ignores the ends of other clients.
-async fn raw_client_past(net: &mut Net) -> TcpStream {
+async fn raw_client_past(net: &mut Net) -> SecureChannel {
     while timeout(Duration::from_millis(1), net.event()).await.is_ok() {}
     raw_client(net).await
 }
@@ -106,7 +121,8 @@ async fn idle_links_cost_no_turn() {
     let _one = raw_client(&mut net).await;
     let mut two = raw_client(&mut net).await;
     let _ = timeout(Duration::from_millis(5), net.event()).await;
-    two.write_all(b"\0\0\0\x01x").await.unwrap();
+    let frame = sealed(&mut two, &[b"x"]);
+    write(&mut two, &frame).await;
     let keys = steal_woken(&net).await;
     assert_eq!(keys.len(), 1, "only the link with input asks for a turn");
 }
@@ -127,10 +143,18 @@ async fn ending_a_link_twice_changes_nothing() {
 #[tokio::test]
 async fn one_turn_takes_a_bounded_amount_from_a_link_that_never_stops() {
     let mut net = net();
-    let mut flood = raw_client(&mut net).await.into_std().unwrap();
+    let SecureChannel { stream, mut session, .. } = raw_client(&mut net).await;
+    let mut flood = stream.into_std().unwrap();
     flood.set_nonblocking(false).unwrap();
-    let frames = [&1020_u32.to_be_bytes()[..], &[0; 1020]].concat().repeat(256);
-    let writer = std::thread::spawn(move || while std::io::Write::write_all(&mut flood, &frames).is_ok() {});
+    let writer = std::thread::spawn(move || {
+        let mut frames = BytesMut::new();
+        while std::io::Write::write_all(&mut flood, &frames).is_ok() {
+            frames.clear();
+            for _ in 0..256 {
+                session.sealer.seal(&[0; 1004], &mut frames).unwrap();
+            }
+        }
+    });
     for _ in 0..20_000 {
         assert!(matches!(next(&mut net).await, Event::ClientFrame { .. }));
         assert!(net.events.payload_bytes() <= 2 * SCRATCH_BYTES + 1024, "{} bytes", net.events.payload_bytes());
@@ -151,31 +175,41 @@ async fn net_and_peer() -> (Net, TcpListener) {
 }
 
 /// Member 1 dials member 2, as far as the verdict.
-async fn dial_by_hand(address: SocketAddr, attempt: u64) -> (Channel, Verdict) {
+async fn dial_by_hand(address: SocketAddr, attempt: u64) -> (SecureChannel, Verdict) {
     dial_by_hand_as(PEER, address, attempt).await
 }
 
-async fn dial_by_hand_as(incarnation: Incarnation, address: SocketAddr, attempt: u64) -> (Channel, Verdict) {
-    let mut channel = Channel::new(TcpStream::connect(address).await.unwrap());
-    let me = Identity { cluster: "test".to_owned(), id: 1, incarnation, facts: Vec::new(), secret: None };
-    let role = dial::role(&me, 2, attempt);
-    let hello = Hello { key_id: NO_KEY, cluster: "test".to_owned(), nonce: [2; 32], role };
-    channel.send_bytes(&hello.to_bytes().unwrap()).await.unwrap();
-    assert!(matches!(channel.receive().await.unwrap(), Answer::Challenge { .. }));
-    channel.send(&Reply::Proof(Vec::new())).await.unwrap();
+async fn dial_by_hand_as(incarnation: Incarnation, address: SocketAddr, attempt: u64) -> (SecureChannel, Verdict) {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let keys = Keys::new(None);
+    let me = Identity { cluster: "test".to_owned(), id: 1, incarnation, facts: Vec::new(), keys: keys.clone() };
+    let hello = dial::hello(&me, 2, attempt);
+    let Introduced { mut channel, .. } = introduce(stream, &keys, Access::Member, &hello, |_| Ok(())).await.unwrap();
+    channel.send(&Reply::Commit).await.unwrap();
     let verdict = channel.receive().await.unwrap();
     (channel, verdict)
 }
 
-/// Member 1 takes member 2's dial as far as its proof; the welcome is left to the test.
-async fn accept_by_hand(listener: &TcpListener) -> Channel {
+/// Member 1 takes member 2's dial as far as its first frame.
+async fn meet_by_hand(listener: &TcpListener) -> SecureChannel {
     let mut channel = Channel::new(listener.accept().await.unwrap().0);
-    channel.receive_bytes().await.unwrap();
-    let acceptor =
-        AcceptorHello { cluster: "test".to_owned(), id: 1, incarnation: PEER, facts: Vec::new(), nonce: [3; 32] };
-    let hello = acceptor.to_bytes(2).unwrap();
-    channel.send(&Answer::Challenge { hello, proof: Vec::new() }).await.unwrap();
-    assert!(matches!(channel.receive().await.unwrap(), Reply::Proof(_)));
+    let hello = channel.receive().await.unwrap();
+    let header = Header { versions: SPOKEN, access: Access::Member, key_id: NO_KEY }.to_bytes();
+    let (prologue, message) = hello.split_at(HEADER_BYTES);
+    let keys = Keys::new(None);
+    let (session, answer) = noise::accept(keys.of(Access::Member).unwrap(), prologue, message, &header).unwrap();
+    channel.send(&[&header[..], &answer].concat()).await.unwrap();
+    let mut channel = channel.secure(session, Access::Member);
+    DiallerHello::from_bytes(&channel.receive_bytes().await.unwrap(), Access::Member).unwrap();
+    channel
+}
+
+/// Member 1 takes member 2's dial as far as its commitment; the welcome is left to the test.
+async fn accept_by_hand(listener: &TcpListener) -> SecureChannel {
+    let mut channel = meet_by_hand(listener).await;
+    let hello = AcceptorHello { cluster: "test".to_owned(), id: 1, incarnation: PEER, facts: Vec::new() };
+    channel.send(&Answer::Hello(hello)).await.unwrap();
+    assert_eq!(channel.receive::<Reply>().await.unwrap(), Reply::Commit);
     channel
 }
 
@@ -221,8 +255,8 @@ async fn a_welcome_counts_the_dials_it_makes_obsolete() {
     let ((_channel, verdict), up) = tokio::join!(dial_by_hand(address, 1), next(&mut net));
     assert_eq!(verdict, Verdict::Welcome { floor: 1 });
     assert_eq!(up, Event::Up { peer: 1, incarnation: PEER });
-    quietly(&mut net, given_up.receive_bytes()).await.unwrap();
-    assert!(quietly(&mut net, given_up.receive_bytes()).await.is_err(), "the dial that yielded is closed");
+    quietly(&mut net, given_up.receive()).await.unwrap();
+    assert!(quietly(&mut net, given_up.receive()).await.is_err(), "the dial that yielded is closed");
 }
 
 #[tokio::test]
@@ -242,14 +276,10 @@ async fn a_committed_dial_that_fails_lets_the_other_side_in() {
 async fn frames_that_come_with_the_welcome_are_delivered() {
     let (mut net, peer) = net_and_peer().await;
     net.want(&[1]);
-    let channel = quietly(&mut net, accept_by_hand(&peer)).await;
-    let mut both = bytes::BytesMut::new();
+    let mut channel = quietly(&mut net, accept_by_hand(&peer)).await;
     let welcome = codec::to_vec(&Verdict::Welcome { floor: 0 }).unwrap();
-    for payload in [&welcome[..], b"first", b"second"] {
-        tokio_util::codec::Encoder::encode(&mut crate::FrameCodec::unauthenticated(), payload, &mut both).unwrap();
-    }
-    let (mut stream, _) = channel.into_parts();
-    stream.write_all(&both).await.unwrap();
+    let all = sealed(&mut channel, &[&welcome, b"first", b"second"]);
+    write(&mut channel, &all).await;
     assert!(matches!(next(&mut net).await, Event::Up { peer: 1, .. }));
     for expected in ["first", "second"] {
         assert!(matches!(next(&mut net).await, Event::Frame { from: 1, payload } if payload == expected));
@@ -262,12 +292,12 @@ async fn what_an_old_connection_still_holds_comes_before_its_successor() {
     let next_run = Incarnation { counter: 6, nonce: 6 };
     let (mut net, _peer) = net_and_peer().await;
     let address = net.local_addr();
-    let ((old, _), up) = tokio::join!(dial_by_hand(address, 1), next(&mut net));
+    let ((mut old, _), up) = tokio::join!(dial_by_hand(address, 1), next(&mut net));
     assert_eq!(up, Event::Up { peer: 1, incarnation: PEER });
     assert!(timeout(Duration::from_millis(5), net.event()).await.is_err());
-    let mut stream = old.into_parts().0;
-    stream.write_all(b"\0\0\0\x04last").await.unwrap();
-    drop(stream);
+    let last = sealed(&mut old, &[b"last"]);
+    write(&mut old, &last).await;
+    drop(old);
     steal_woken(&net).await;
 
     let ((_new, verdict), frame) = tokio::join!(dial_by_hand_as(next_run, address, 1), next(&mut net));
@@ -277,23 +307,44 @@ async fn what_an_old_connection_still_holds_comes_before_its_successor() {
     assert_eq!(next(&mut net).await, Event::Up { peer: 1, incarnation: next_run });
 }
 
-/// What a peer does to its connection, and how it is reported.
+/// What a peer, or a process on the way to it, does to its connection, and how it is reported.
 #[tokio::test]
 async fn each_end_of_a_peers_connection_is_named_for_what_it_was() {
-    for (number, expected) in [DownReason::Remote, DownReason::Remote, DownReason::Protocol].into_iter().enumerate() {
+    use DownReason::{Protocol, Remote};
+    let ends = [Remote, Remote, Protocol, Protocol, Protocol, Protocol, Protocol, Protocol];
+    for (number, expected) in ends.into_iter().enumerate() {
         let (mut net, _peer) = net_and_peer().await;
-        let ((channel, _), up) = tokio::join!(dial_by_hand(net.local_addr(), 1), next(&mut net));
+        let ((mut channel, _), up) = tokio::join!(dial_by_hand(net.local_addr(), 1), next(&mut net));
         assert_eq!(up, Event::Up { peer: 1, incarnation: PEER });
-        let mut stream = channel.into_parts().0;
-        stream.write_all(b"\0\0\0\x04last").await.unwrap();
+        let mut last = sealed(&mut channel, &[b"last"]);
+        write(&mut channel, &last).await;
         assert!(matches!(next(&mut net).await, Event::Frame { from: 1, .. }));
+        let (first, second) = (sealed(&mut channel, &[b"first"]), sealed(&mut channel, &[b"second"]));
         match number {
-            0 => stream.shutdown().await.unwrap(),
-            1 => stream.set_zero_linger().unwrap(),
-            _ => stream.write_all(&(FRAME_MAX_BYTES as u32 + 1).to_be_bytes()).await.unwrap(),
+            0 => channel.stream.shutdown().await.unwrap(),
+            1 => channel.stream.set_zero_linger().unwrap(),
+            2 => write(&mut channel, &(2 * FRAME_MAX_BYTES as u32).to_be_bytes()).await,
+            // Truncated, then the end.
+            3 => write(&mut channel, &first[..first.len() - 1]).await,
+            // Repeated, left out, reflected, changed.
+            4 => write(&mut channel, &last).await,
+            5 => write(&mut channel, &second).await,
+            6 => {
+                assert!(net.send(1, b"back"));
+                net.flush();
+                let mut back = vec![0; crate::secure::wire_bytes(4)];
+                tokio::io::AsyncReadExt::read_exact(&mut channel.stream, &mut back).await.unwrap();
+                write(&mut channel, &back).await;
+            }
+            _ => {
+                last.clear();
+                last.extend_from_slice(&first);
+                last[6] ^= 1;
+                write(&mut channel, &last).await;
+            }
         }
         // A socket without a linger time is reset when it is closed.
-        drop(stream);
+        drop(channel);
         assert_eq!(next(&mut net).await, Event::Down { peer: 1, incarnation: PEER, why: expected }, "number {number}");
     }
 }
@@ -324,12 +375,12 @@ async fn pauses_between_dials_start_over_after_a_connection() {
     }
 }
 
-/// Member 1 answers one dial of member 2 with this frame.
+/// Member 1 answers one dial of member 2 with this frame in clear.
 async fn answer_by_hand(net: &mut Net, listener: &TcpListener, frame: &[u8]) -> Event {
     let answering = async {
         let mut channel = Channel::new(listener.accept().await.unwrap().0);
-        channel.receive_bytes().await.unwrap();
-        channel.send_bytes(frame).await.unwrap();
+        channel.receive().await.unwrap();
+        channel.send(frame).await.unwrap();
         channel
     };
     let _channel = quietly(net, answering).await;
@@ -340,29 +391,100 @@ async fn answer_by_hand(net: &mut Net, listener: &TcpListener, frame: &[u8]) -> 
 async fn a_peer_of_other_versions_is_reported_and_dialled_again() {
     let (mut net, peer) = net_and_peer().await;
     net.want(&[1]);
-    let event = answer_by_hand(&mut net, &peer, b"conclave\0\x03\0\x04").await;
-    let said = |why: &str| why.contains("versions 3 to 4") && why.contains("speaks protocol version 2");
-    assert!(matches!(&event, Event::Unreachable { peer: 1, why } if said(why)), "{event:?}");
-    let old = codec::to_vec(&Answer::Refused(Refusal::new(RefuseCode::Version, "speaks 1"))).unwrap();
-    let event = answer_by_hand(&mut net, &peer, &old).await;
-    let said = |why: &str| why.contains("speaks protocol version 1") && why.contains("speaks protocol version 2");
-    assert!(matches!(&event, Event::Unreachable { peer: 1, why } if said(why)), "{event:?}");
+    let first = [&b"\x00\x01\x08"[..], b"speaks 1"].concat();
+    for (answer, theirs) in [
+        (&b"conclave\0\x04\0\x05"[..], "versions 4 to 5"),
+        (b"conclave\0\x02\0\x02", "speaks protocol version 2"),
+        (&first, "speaks protocol version 1"),
+    ] {
+        let event = answer_by_hand(&mut net, &peer, answer).await;
+        let said = |why: &str| why.contains(theirs) && why.contains("this side speaks protocol version 3");
+        assert!(matches!(&event, Event::Unreachable { peer: 1, why } if said(why)), "{event:?}");
+    }
     let mut kept = quietly(&mut net, accept_by_hand(&peer)).await;
     kept.send(&Verdict::Welcome { floor: 0 }).await.unwrap();
     assert!(matches!(next(&mut net).await, Event::Up { peer: 1, .. }));
 }
 
-/// The owner of the net gives its volume up for good on such a refusal, so only an authenticated peer may cause it.
+fn refusals() -> Vec<Refusal> {
+    use RefuseCode::{AlreadyConnected, Busy, Cluster, Duplicate, Facts, Malformed, Stale, Unknown, WrongNode};
+    let codes = [Cluster, Facts, Duplicate, WrongNode, Unknown, Busy, AlreadyConnected, Stale { seen: 9 }, Malformed];
+    codes.into_iter().map(|code| Refusal::new(code, "a stranger's words")).collect()
+}
+
+/// The owner of the net gives its volume up for good on some refusals, so only a process with the key may cause one.
 #[tokio::test]
-async fn a_stale_refusal_counts_only_behind_the_acceptors_proof() {
+async fn a_refusal_counts_only_inside_the_session() {
     let (mut net, peer) = net_and_peer().await;
     net.want(&[1]);
-    let stale = Refusal::new(RefuseCode::Stale { seen: 9 }, "rolled back");
-    let early = codec::to_vec(&Answer::Refused(stale.clone())).unwrap();
-    let event = answer_by_hand(&mut net, &peer, &early).await;
-    assert!(matches!(event, Event::Unreachable { peer: 1, .. }), "{event:?}");
-    let mut proved = quietly(&mut net, accept_by_hand(&peer)).await;
-    proved.send(&Verdict::Refused(stale)).await.unwrap();
-    let event = next(&mut net).await;
-    assert!(matches!(event, Event::Refused { peer: 1, code: RefuseCode::Stale { seen: 9 }, .. }), "{event:?}");
+    let header = Header { versions: SPOKEN, access: Access::Member, key_id: NO_KEY }.to_bytes();
+    for refusal in refusals() {
+        let in_clear = codec::to_vec(&Verdict::Refused(refusal)).unwrap();
+        for answer in [in_clear.clone(), [&header[..], &in_clear].concat(), header.to_vec(), vec![7; 300]] {
+            net.hurry(1);
+            let event = answer_by_hand(&mut net, &peer, &answer).await;
+            assert!(matches!(&event, Event::Unreachable { peer: 1, why } if !why.contains("stranger")), "{event:?}");
+        }
+    }
+    for refusal in refusals() {
+        let code = refusal.code;
+        let early = code != RefuseCode::Busy;
+        net.hurry(1);
+        let mut proved = if early {
+            quietly(&mut net, meet_by_hand(&peer)).await
+        } else {
+            quietly(&mut net, accept_by_hand(&peer)).await
+        };
+        proved.send(&Verdict::Refused(refusal)).await.unwrap();
+        if code != RefuseCode::AlreadyConnected {
+            let event = next(&mut net).await;
+            assert!(matches!(event, Event::Refused { peer: 1, code: told, .. } if told == code), "{event:?}");
+        }
+    }
+}
+
+/// The dialler is proven by its first frame, so a recorded first message must bring nothing but the second one.
+#[tokio::test]
+async fn a_dialler_that_only_repeats_a_first_message_learns_and_causes_nothing() {
+    let mut net = net();
+    let keys = Keys::new(None);
+    for access in Access::ALL {
+        let header = Header { versions: SPOKEN, access, key_id: NO_KEY }.to_bytes();
+        let (_, message) = noise::Dialling::begin(keys.of(access).unwrap(), &header).unwrap();
+        for _ in 0..2 {
+            let replay = async {
+                let mut channel = Channel::new(TcpStream::connect(net.local_address).await.unwrap());
+                channel.send(&[&header[..], &message].concat()).await.unwrap();
+                let answer = channel.receive().await.unwrap();
+                assert_eq!(answer.len(), 2 * HEADER_BYTES + noise::MESSAGE_BYTES);
+                assert_eq!(answer[..HEADER_BYTES], header);
+                channel.send(&[7; 100]).await.unwrap();
+                assert!(channel.receive().await.is_err(), "closed without a word");
+            };
+            timeout(Duration::from_secs(10), replay).await.expect("not done in time");
+        }
+    }
+    assert!(timeout(Duration::from_millis(5), net.event()).await.is_err());
+}
+
+/// An acceptor whose header was changed on its way is not believed, though the key is right.
+#[tokio::test]
+async fn the_header_of_the_acceptor_is_bound_to_the_session() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let keys = Keys::new(None);
+    let accepting = async {
+        let mut channel = Channel::new(listener.accept().await.unwrap().0);
+        let hello = channel.receive().await.unwrap();
+        let (prologue, message) = hello.split_at(HEADER_BYTES);
+        let key = keys.of(Access::Operator).unwrap();
+        let sent = Header { versions: SPOKEN, access: Access::Operator, key_id: NO_KEY };
+        let meant = Header { versions: crate::hello::Versions { min: 3, max: 4 }, ..sent };
+        let (_, answer) = noise::accept(key, prologue, message, &meant.to_bytes()).unwrap();
+        channel.send(&[&sent.to_bytes()[..], &answer].concat()).await.unwrap();
+        channel
+    };
+    let hello = DiallerHello { cluster: "test".to_owned(), peer: None };
+    let (result, _channel) = tokio::join!(introduce(stream, &keys, Access::Operator, &hello, |_| Ok(())), accepting);
+    assert!(matches!(result, Err(HandshakeError::Exchange(_))), "{result:?}");
 }

@@ -1,34 +1,47 @@
-//! The cluster secret: proves membership, is never sent, is never printed.
+//! The cluster's secret, and the keys that are derived from it. Neither is ever sent or printed.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hmac::{Hmac, KeyInit, Mac};
+use hkdf::Hkdf;
 use sha2::Sha256;
 use thiserror::Error;
 use types::Access;
 
-use crate::hello::KeyId;
-
 /// Shorter secrets could be guessed offline from one recorded handshake.
 const SECRET_MIN_BYTES: usize = 16;
 
-const KEY_ID_LABEL: &[u8] = b"conclave key id";
+/// Labels what is extracted here; members of different releases must agree on it.
+const SALT: &[u8] = b"conclave";
 
 /// The secrets of operators and readers are derived from the cluster's secret and begin with these words, so that a
 /// secret says what it is for. The cluster's own secret is any text that does not.
 const OPERATOR_PREFIX: &str = "conclave-operator-";
 const READER_PREFIX: &str = "conclave-reader-";
 
-/// The secret of a cluster, or one of the two that are derived from it. Only the keyed MAC is kept, not the secret
+/// Identifies a key without revealing it; zeros mean no secret. It stands in clear at the beginning of a connection and
+/// helps to guess a secret no more than the first message of a handshake does.
+pub(crate) type KeyId = [u8; 4];
+pub(crate) const NO_KEY: KeyId = [0; 4];
+
+/// The pre-shared key of one kind of connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) id: KeyId,
+    pub(crate) psk: [u8; 32],
+}
+
+/// The key of a cluster without a secret: connections are encrypted, and every process has the key.
+const WITHOUT_SECRET: Key = Key { id: NO_KEY, psk: *b"conclave: a cluster, no secret. " };
+
+/// The secret of a cluster, or one of the two that are derived from it. Only derived keys are kept, not the secret
 /// itself.
 #[derive(Clone)]
 pub struct Secret {
     access: Access,
-    mac: Arc<Hmac<Sha256>>,
-    key_id: KeyId,
+    extracted: Arc<Hkdf<Sha256>>,
 }
 
 /// Why a secret was not accepted.
@@ -47,11 +60,11 @@ impl Secret {
         if end < SECRET_MIN_BYTES {
             return Err(SecretError::TooShort { bytes: end });
         }
-        let mac: Hmac<Sha256> =
-            Hmac::new_from_slice(&bytes[..end]).map_err(|_| SecretError::TooShort { bytes: end })?;
-        let digest = mac.clone().chain_update(KEY_ID_LABEL).finalize().into_bytes();
-        let key_id = std::array::from_fn(|at| digest[at]);
-        Ok(Self { access: access(&bytes[..end]), mac: Arc::new(mac), key_id })
+        Ok(Self::new(&bytes[..end]))
+    }
+
+    fn new(bytes: &[u8]) -> Self {
+        Self { access: access(bytes), extracted: Arc::new(Hkdf::new(Some(SALT), bytes)) }
     }
 
     /// What a process that knows this secret may do.
@@ -62,7 +75,7 @@ impl Secret {
     /// The operators' or the readers' secret as text: from the cluster's secret only, which cannot be computed from it.
     pub fn derived(&self, access: Access) -> Option<String> {
         let prefix = prefix(access).filter(|_| self.access == Access::Member)?;
-        let bytes = self.mac(&[b"conclave derived secret", access.name().as_bytes()]).finalize().into_bytes();
+        let bytes: [u8; 32] = self.expand(&[b"derived secret ", access.name().as_bytes()]);
         Some(bytes.iter().fold(prefix.to_owned(), |text, byte| format!("{text}{byte:02x}")))
     }
 
@@ -74,29 +87,40 @@ impl Secret {
         Self::from_bytes(&bytes)
     }
 
-    /// Sent in clear in a hello: the beginning of an HMAC over a fixed text. It helps to guess the secret no more than
-    /// a recorded proof does.
-    pub(crate) fn key_id(&self) -> KeyId {
-        self.key_id
-    }
-
-    /// HMAC-SHA256 over the parts, each preceded by its length so that no two lists of parts give the same bytes.
-    pub(crate) fn proof(&self, parts: &[&[u8]]) -> Vec<u8> {
-        self.mac(parts).finalize().into_bytes().to_vec()
-    }
-
-    /// Compares in constant time.
-    pub(crate) fn verifies(&self, parts: &[&[u8]], proof: &[u8]) -> bool {
-        self.mac(parts).verify_slice(proof).is_ok()
-    }
-
-    fn mac(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
-        let mut mac = Hmac::clone(&self.mac);
-        for part in parts {
-            mac.update(&(part.len() as u64).to_be_bytes());
-            mac.update(part);
+    /// The key of connections with this access: from the secret that is for it, or from the cluster's secret.
+    fn key(&self, access: Access) -> Option<Key> {
+        if access != self.access {
+            return Some(Self::new(self.derived(access)?.as_bytes()).own_key());
         }
-        mac
+        Some(self.own_key())
+    }
+
+    fn own_key(&self) -> Key {
+        let role = self.access.name().as_bytes();
+        Key { id: self.expand(&[b"key id ", role]), psk: self.expand(&[b"psk ", role]) }
+    }
+
+    fn expand<const N: usize>(&self, label: &[&[u8]]) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.extracted.expand_multi_info(label, &mut bytes).expect("HKDF-SHA256 gives up to 8160 bytes");
+        bytes
+    }
+}
+
+/// The keys that a process has: all three, or the one of a derived secret.
+#[derive(Clone)]
+pub(crate) struct Keys([Option<Key>; Access::ALL.len()]);
+
+impl Keys {
+    pub(crate) fn new(secret: Option<&Secret>) -> Self {
+        Keys(Access::ALL.map(|access| match secret {
+            None => Some(WITHOUT_SECRET),
+            Some(secret) => secret.key(access),
+        }))
+    }
+
+    pub(crate) fn of(&self, access: Access) -> Option<&Key> {
+        self.0[access as usize].as_ref()
     }
 }
 
@@ -119,40 +143,79 @@ impl fmt::Debug for Secret {
     }
 }
 
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(redacted)")
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keys(redacted)")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn cluster() -> Secret {
+        Secret::from_bytes(b"0123456789abcdef").unwrap()
+    }
+
+    fn derived(access: Access) -> Secret {
+        Secret::from_bytes(cluster().derived(access).unwrap().as_bytes()).unwrap()
+    }
+
     #[test]
     fn line_ends_are_trimmed_and_short_secrets_refused() {
-        let plain = Secret::from_bytes(b"0123456789abcdef").unwrap();
         let with_newline = Secret::from_bytes(b"0123456789abcdef\r\n").unwrap();
-        assert_eq!(plain.proof(&[b"x"]), with_newline.proof(&[b"x"]));
+        assert_eq!(cluster().own_key(), with_newline.own_key());
         assert!(matches!(Secret::from_bytes(b"0123456789abcde\n"), Err(SecretError::TooShort { bytes: 15 })));
         assert!(matches!(Secret::from_bytes(b"\n\n"), Err(SecretError::TooShort { bytes: 0 })));
     }
 
-    /// Members of different releases must agree on it.
+    /// Members of different releases must agree on them. The values were computed by another implementation of HKDF.
     #[test]
-    fn the_key_id_is_the_beginning_of_the_hmac_of_its_label() {
-        let secret = Secret::from_bytes(b"0123456789abcdef").unwrap();
-        assert_eq!(secret.key_id(), [0x89, 0x52, 0x26, 0x2b, 0x5d, 0x5a, 0xad, 0xde]);
+    fn keys_are_the_same_in_every_release() {
+        let keys = Keys::new(Some(&cluster()));
+        let ids = Access::ALL.map(|access| keys.of(access).unwrap().id);
+        assert_eq!(ids, [[0x2c, 0xae, 0x54, 0x59], [0x67, 0x22, 0xa5, 0xbf], [0xc9, 0x30, 0x03, 0x5c]]);
+        let psk = keys.of(Access::Member).unwrap().psk;
+        assert_eq!(psk[..8], [0x10, 0x51, 0xd3, 0x6d, 0xf1, 0x7d, 0xa9, 0x1b]);
     }
 
     #[test]
     fn derived_secrets_say_what_they_are_for_and_derive_nothing() {
-        let cluster = Secret::from_bytes(b"0123456789abcdef").unwrap();
+        let cluster = cluster();
         assert_eq!((cluster.access(), cluster.derived(Access::Member)), (Access::Member, None));
         let texts = [Access::Reader, Access::Operator].map(|access| {
-            let text = cluster.derived(access).unwrap();
-            let secret = Secret::from_bytes(text.as_bytes()).unwrap();
+            let secret = derived(access);
             assert_eq!(secret.access(), access);
             assert!(Access::ALL.into_iter().all(|access| secret.derived(access).is_none()));
-            text
+            cluster.derived(access).unwrap()
         });
         assert_ne!(texts[0].rsplit('-').next(), texts[1].rsplit('-').next());
         let other = Secret::from_bytes(b"0123456789abcdeF").unwrap();
         assert_ne!(other.derived(Access::Reader).as_ref(), Some(&texts[0]));
+    }
+
+    #[test]
+    fn the_clusters_secret_gives_every_key_and_a_derived_one_only_its_own() {
+        let all = Keys::new(Some(&cluster()));
+        for (at, access) in Access::ALL.into_iter().enumerate() {
+            let key = all.of(access).unwrap();
+            let others = &Access::ALL[at + 1..];
+            assert!(others.iter().all(|other| all.of(*other).unwrap().id != key.id && key.id != NO_KEY));
+            assert!(others.iter().all(|other| all.of(*other).unwrap().psk != key.psk));
+        }
+        for access in [Access::Reader, Access::Operator] {
+            let own = Keys::new(Some(&derived(access)));
+            assert_eq!(own.of(access), all.of(access));
+            assert!(Access::ALL.into_iter().all(|other| own.of(other).is_none() || other == access));
+        }
+        let none = Keys::new(None);
+        assert!(Access::ALL.into_iter().all(|access| none.of(access) == Some(&WITHOUT_SECRET)));
     }
 
     #[test]
@@ -164,17 +227,7 @@ mod tests {
     #[test]
     fn debug_does_not_show_the_secret() {
         let secret = Secret::from_bytes(b"super-secret-value").unwrap();
-        assert!(!format!("{secret:?}").contains("super"));
-    }
-
-    #[test]
-    fn a_proof_depends_on_every_part_and_on_where_parts_end() {
-        let secret = Secret::from_bytes(b"0123456789abcdef").unwrap();
-        let proof = secret.proof(&[b"ab", b"c"]);
-        assert!(secret.verifies(&[b"ab", b"c"], &proof));
-        assert!(!secret.verifies(&[b"a", b"bc"], &proof));
-        assert!(!secret.verifies(&[b"ab", b"d"], &proof));
-        assert!(!secret.verifies(&[b"ab", b"c"], &proof[..31]));
-        assert!(!secret.verifies(&[b"ab", b"c"], &[]));
+        let shown = format!("{secret:?} {:?} {:?}", secret.own_key(), Keys::new(Some(&secret)));
+        assert_eq!(shown, "Secret(redacted) Key(redacted) Keys(redacted)");
     }
 }

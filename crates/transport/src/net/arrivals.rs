@@ -5,22 +5,16 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
-use bytes::BytesMut;
-use tokio::net::TcpStream;
-use types::Access;
-
 use super::{ARRIVALS_PER_TURN, Net};
 use crate::accept::{Accepted, Arrival, Authenticated};
 use crate::admit::{Admission, Claim, Standing, admit};
 use crate::codec;
 use crate::dial::{Connected, Dial, DialError, Running, Stage};
 use crate::event::{ClientId, DownReason, Event};
+use crate::exchange::SecureChannel;
 use crate::handshake::{PeerId, Refusal, RefuseCode, Verdict};
 use crate::link::{Link, Owner};
 use crate::net::traffic::READS_TO_DRAIN;
-
-/// A socket, and the bytes that were read from it already.
-type Parts = (TcpStream, BytesMut);
 
 impl Net {
     pub(super) fn take_arrivals(&mut self, cx: &mut TaskContext<'_>) {
@@ -77,10 +71,10 @@ impl Net {
         }
         peer.dial = None;
         match result {
-            Ok(Connected { parts, address, incarnation, floor }) => {
+            Ok(Connected { channel, address, incarnation, floor }) => {
                 let key = self.fresh_key();
                 let owner = Owner::Peer { id, incarnation, floor };
-                self.install(key, self.peer_link(key, owner, id, address, parts));
+                self.install(key, self.peer_link(key, owner, id, address, channel));
                 return;
             }
             Err(DialError::Unreachable(why)) => self.events.push(Event::Unreachable { peer: id, why }),
@@ -93,8 +87,8 @@ impl Net {
         self.redial(id);
     }
 
-    /// The claim of an unauthenticated dialler may come from any process. This member dials the peer once to get an
-    /// authenticated answer, even if the peer is not wanted.
+    /// Every member has the key of members and may say that it is this peer. This member dials the peer once to get the
+    /// answer of the process at the peer's address, even if the peer is not wanted.
     fn doubted(&mut self, id: PeerId) {
         if self.peers.get(&id).is_some_and(|peer| peer.link.is_none() && peer.dial.is_none()) {
             self.dial_now(id);
@@ -108,19 +102,19 @@ impl Net {
         }
     }
 
-    fn accepted_client(&mut self, Accepted { parts, address, refuse, .. }: Accepted) {
+    fn accepted_client(&mut self, Accepted { channel, address, refuse, .. }: Accepted) {
         if self.clients >= self.settings.clients_max {
             let text = format!("n{} serves {} clients and takes no more", self.settings.id, self.clients);
             // If the task has ended, its connection was cut at the cap and closes here.
-            let _ = refuse.send((parts.0, Refusal::new(RefuseCode::Busy, text)));
+            let _ = refuse.send((channel, Refusal::new(RefuseCode::Busy, text)));
             return;
         }
         let key = self.fresh_key();
-        let link = Link::new(Owner::Client, address, parts, self.ready.waker(key));
+        let link = Link::new(Owner::Client, address, channel, self.ready.waker(key));
         self.welcome(key, link, 0);
     }
 
-    fn accepted_peer(&mut self, claim: Claim, Accepted { parts, address, refuse, .. }: Accepted) {
+    fn accepted_peer(&mut self, claim: Claim, Accepted { channel, address, refuse, .. }: Accepted) {
         // The rest of the old connection is read first, above all its end: a restarted process closed its old
         // connection before it opened this one.
         if let Some(old) = self.peers.get(&claim.id).and_then(|peer| peer.link) {
@@ -128,7 +122,7 @@ impl Net {
         }
         match self.decide(&claim) {
             Admission::Refuse(refusal) => {
-                let _: Result<(), (TcpStream, Refusal)> = refuse.send((parts.0, refusal));
+                let _ = refuse.send((channel, refusal));
                 return;
             }
             Admission::Keep => {}
@@ -143,11 +137,11 @@ impl Net {
         let own_dials = peer.dials;
         let key = self.fresh_key();
         let owner = Owner::Peer { id: claim.id, incarnation: claim.incarnation, floor: claim.attempt };
-        self.welcome(key, self.peer_link(key, owner, claim.id, address, parts), own_dials);
+        self.welcome(key, self.peer_link(key, owner, claim.id, address, channel), own_dials);
     }
 
-    fn peer_link(&self, key: u64, owner: Owner, id: PeerId, address: SocketAddr, parts: Parts) -> Link {
-        let mut link = Link::new(owner, address, parts, self.ready.waker(key));
+    fn peer_link(&self, key: u64, owner: Owner, id: PeerId, address: SocketAddr, channel: SecureChannel) -> Link {
+        let mut link = Link::new(owner, address, channel, self.ready.waker(key));
         link.set_faults(self.context.faults.of(id));
         link
     }
@@ -179,7 +173,7 @@ impl Net {
         match link.owner {
             Owner::Client => {
                 self.clients += 1;
-                self.events.push(Event::ClientUp { client: ClientId(key), access: Access::Operator });
+                self.events.push(Event::ClientUp { client: ClientId(key), access: link.access });
             }
             Owner::Peer { id, incarnation, .. } => {
                 if let Some(peer) = self.peers.get_mut(&id) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::common::{PATIENCE, connect, events_for, is_down, members, members_with, next, until};
+use super::common::{PATIENCE, connect, events_for, is_down, members, members_with, next, secret, until};
 use tokio::time::timeout;
 use transport::{
     ClientConnection, ClientSettings, ConnectError, DownReason, Event, FRAME_MAX_BYTES, Net, RefuseCode, connect_client,
@@ -35,6 +35,23 @@ async fn frames_arrive_once_and_in_order() {
     assert_eq!((near.frames_out, near.frames_in), (20_000, 20_000));
     assert_eq!((far.frames_out, far.frames_in), (20_000, 20_000));
     assert_eq!((near.bytes_out, far.bytes_in), (80_000, 80_000));
+}
+
+/// Frames are sealed in chunks of 65,519 bytes.
+#[tokio::test]
+async fn frames_around_the_size_of_a_chunk_pass_in_both_directions() {
+    let [mut one, mut two] = members_with::<2>(|settings| settings.secret = Some(secret("sixteen bytes or more")));
+    connect(&mut one, 1, &mut two, 2).await;
+    for size in [0, 1, 65_518, 65_519, 65_520, 65_535, 65_536, 131_038, FRAME_MAX_BYTES] {
+        let sent: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+        assert!(one.send(2, &sent));
+        let (who, event) = next(&mut [&mut one, &mut two]).await;
+        let Event::Frame { from: 1, payload } = event else { panic!("{event:?}") };
+        assert!(who == 1 && payload == sent, "{size}");
+        assert!(two.send(1, &payload));
+        let (who, event) = next(&mut [&mut one, &mut two]).await;
+        assert!(who == 0 && matches!(event, Event::Frame { from: 2, payload } if payload == sent), "{size}");
+    }
 }
 
 #[tokio::test]

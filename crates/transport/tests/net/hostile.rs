@@ -6,7 +6,11 @@ use super::common::{self, Dice, PATIENCE, connect, listener, members, members_wi
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
-use transport::{ClientSettings, ConnectError, Event, Net, Settings, connect_client};
+use transport::{ClientSettings, ConnectError, Event, Net, RefuseCode, Secret, Settings, connect_client};
+
+fn secret() -> Secret {
+    common::secret("sixteen bytes or more")
+}
 
 /// Runs the net until the other future is done; the net must have nothing to report.
 async fn while_quiet<T>(net: &mut Net, work: impl Future<Output = T>) -> T {
@@ -123,7 +127,9 @@ async fn honest_hello() -> Vec<u8> {
     let (own, own_address) = listener();
     let fake = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let peers = vec![(1, fake.local_addr().unwrap().to_string()), (2, own_address)];
-    let mut net = Net::start(Settings::new("test", 2, common::incarnation(1), peers), own).unwrap();
+    let mut settings = Settings::new("test", 2, common::incarnation(1), peers);
+    settings.secret = Some(secret());
+    let mut net = Net::start(settings, own).unwrap();
     net.want(&[1]);
     let (mut stream, _) = while_quiet(&mut net, async { fake.accept().await.unwrap() }).await;
     let length = while_quiet(&mut net, stream.read_u32()).await.unwrap();
@@ -137,7 +143,7 @@ async fn honest_hello() -> Vec<u8> {
 async fn thousands_of_mutated_hellos_cause_no_event_and_no_panic() {
     let hello = honest_hello().await;
     let [mut net, mut peer] = members_with::<2>(|settings| {
-        settings.secret = Some(common::secret("sixteen bytes or more"));
+        settings.secret = Some(secret());
         settings.handshake_deadline = Duration::from_millis(500);
     });
     let address = net.local_addr();
@@ -149,7 +155,7 @@ async fn thousands_of_mutated_hellos_cause_no_event_and_no_panic() {
                 let at = dice.below(bytes.len());
                 bytes[at] = dice.below(256) as u8;
             }
-            // Then a forged proof, in case the hello still reads well.
+            // Then forged frames of a session, in case the first frame is unchanged.
             let extra: Vec<u8> = (0..dice.below(80)).map(|_| dice.below(256) as u8).collect();
             let mut stream = TcpStream::connect(address).await.unwrap();
             let _ = stream.write_all(&bytes).await;
@@ -165,51 +171,191 @@ async fn thousands_of_mutated_hellos_cause_no_event_and_no_panic() {
     connect(&mut peer, 2, &mut net, 1).await;
 }
 
-/// Passes one connection on to `target`, and gives all that its dialler sent once either side has closed.
-async fn record(listener: &TcpListener, target: std::net::SocketAddr) -> Vec<u8> {
-    let (mut near, _) = listener.accept().await.unwrap();
-    let mut far = TcpStream::connect(target).await.unwrap();
-    let (mut sent, mut input, mut output) = (Vec::new(), vec![0; 4096], vec![0; 4096]);
-    loop {
-        tokio::select! {
-            read = near.read(&mut input) => match read {
-                Ok(bytes @ 1..) => {
-                    sent.extend_from_slice(&input[..bytes]);
-                    far.write_all(&input[..bytes]).await.unwrap();
-                }
-                _ => return sent,
-            },
-            read = far.read(&mut output) => match read {
-                Ok(bytes @ 1..) => near.write_all(&output[..bytes]).await.unwrap(),
-                _ => return sent,
-            },
+#[tokio::test]
+async fn a_stranger_at_a_members_address_is_not_believed_whatever_it_says() {
+    let stranger = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let [mut one, mut two] = members_with::<2>(|settings| {
+        settings.secret = Some(secret());
+        settings.backoff_max = settings.backoff_min;
+        settings.peers.push((3, stranger.local_addr().unwrap().to_string()));
+    });
+    connect(&mut one, 1, &mut two, 2).await;
+    let refusal = |code: &[u8]| [&[0][..], code, b"\x05words"].concat();
+    let header = b"conclave\x00\x03\x00\x03\x00";
+    let mut answers: Vec<Vec<u8>> = (0..12).map(|code| refusal(&[code])).collect();
+    answers.extend([refusal(&[9, 200]), b"".to_vec(), vec![0xff; 500]]);
+    answers.push([&header[..], b"abcd"].concat());
+    answers.push([&header[..], b"abcd", &refusal(&[9, 200])].concat());
+    one.want(&[2, 3]);
+    for answer in answers {
+        let answering = async {
+            let (mut stream, _) = stranger.accept().await.unwrap();
+            let length = stream.read_u32().await.unwrap();
+            let mut hello = vec![0; length as usize];
+            stream.read_exact(&mut hello).await.unwrap();
+            assert_eq!(hello.len(), 17 + 48, "a header and the first message, nothing to learn from");
+            // Its own key id back, which it can know, and what it says behind it.
+            let echo = [&hello[..17], &answer].concat();
+            for frame in [&answer, &echo] {
+                stream.write_all(&(frame.len() as u32).to_be_bytes()).await.unwrap();
+                let _ = stream.write_all(frame).await;
+            }
+            stream
+        };
+        let _stream = while_quiet(&mut one, answering).await;
+        match next(&mut [&mut one, &mut two]).await {
+            (0, Event::Unreachable { peer: 3, why }) => assert!(!why.contains("words"), "{why}"),
+            (0, Event::Refused { peer: 3, code, text }) => {
+                assert_eq!((code, text.as_str()), (RefuseCode::Secret, "wrong secret"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(one.is_connected(2) && two.is_connected(1));
+}
+
+/// What a process on the way does with the bytes of a connection.
+trait Relay {
+    /// Bytes of the dialler or of the acceptor, and how many came before them.
+    fn pass(&mut self, from_dialler: bool, before: usize, bytes: &mut Vec<u8>);
+}
+
+/// Records what each side sent.
+#[derive(Default)]
+struct Recorder([Vec<u8>; 2]);
+
+impl Relay for Recorder {
+    fn pass(&mut self, from_dialler: bool, _: usize, bytes: &mut Vec<u8>) {
+        self.0[usize::from(!from_dialler)].extend_from_slice(bytes);
+    }
+}
+
+/// Flips a bit of one byte.
+struct Flipper {
+    from_dialler: bool,
+    at: usize,
+    bit: u8,
+}
+
+impl Relay for Flipper {
+    fn pass(&mut self, from_dialler: bool, before: usize, bytes: &mut Vec<u8>) {
+        if from_dialler == self.from_dialler
+            && let Some(byte) = self.at.checked_sub(before).and_then(|at| bytes.get_mut(at))
+        {
+            *byte ^= self.bit;
         }
     }
 }
 
-/// The acceptor's nonce is what makes a proof good for one connection only.
-#[tokio::test]
-async fn a_recorded_handshake_is_refused_when_it_is_replayed() {
-    let secret = common::secret("sixteen bytes or more");
-    let [mut net] = members_with::<1>(|settings| settings.secret = Some(secret.clone()));
+/// Passes one connection on to `target` until either side has closed.
+async fn relay(listener: &TcpListener, target: std::net::SocketAddr, relay: &mut impl Relay) {
+    let (mut near, _) = listener.accept().await.unwrap();
+    let mut far = TcpStream::connect(target).await.unwrap();
+    let (mut input, mut output, mut passed) = (vec![0; 4096], vec![0; 4096], [0; 2]);
+    loop {
+        let (from_dialler, mut bytes) = tokio::select! {
+            read = near.read(&mut input) => match read {
+                Ok(bytes @ 1..) => (true, input[..bytes].to_vec()),
+                _ => return,
+            },
+            read = far.read(&mut output) => match read {
+                Ok(bytes @ 1..) => (false, output[..bytes].to_vec()),
+                _ => return,
+            },
+        };
+        let before = &mut passed[usize::from(!from_dialler)];
+        relay.pass(from_dialler, *before, &mut bytes);
+        *before += bytes.len();
+        let _ = if from_dialler { far.write_all(&bytes).await } else { near.write_all(&bytes).await };
+    }
+}
+
+/// One question and its answer through a relay; what the member and the client took for authentic.
+async fn session(net: &mut Net, through: &mut impl Relay, deadline: Duration) -> (Vec<Event>, Option<bytes::Bytes>) {
     let target = net.local_addr();
     let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = proxy.local_addr().unwrap().to_string();
-    let settings = ClientSettings { cluster: "test".to_owned(), secret: Some(secret), deadline: PATIENCE };
-    let honest = async { drop(connect_client(&address, &settings).await.unwrap()) };
-    let net_events = async { [next(&mut [&mut net]).await.1, next(&mut [&mut net]).await.1] };
-    let (recorded, (), events) = tokio::join!(record(&proxy, target), honest, net_events);
-    assert!(matches!(events, [Event::ClientUp { .. }, Event::ClientGone { .. }]), "{events:?}");
-
-    let replay = async {
-        let mut stream = TcpStream::connect(target).await.unwrap();
-        stream.write_all(&recorded).await.unwrap();
-        stream.shutdown().await.unwrap();
-        rest(&mut stream).await
+    let settings = ClientSettings { cluster: "test".to_owned(), secret: Some(secret()), deadline };
+    let client = async {
+        let mut connection = connect_client(&address, &settings).await.ok()?;
+        connection.send(b"question").await.ok()?;
+        timeout(deadline, connection.recv()).await.ok()?.ok()?
     };
-    let answer = while_quiet(&mut net, replay).await;
-    assert!(answer.windows(12).any(|part| part == b"wrong secret"), "{}", answer.escape_ascii());
-    assert_eq!(net.clients(), 0);
+    let mut events = Vec::new();
+    let member = async {
+        loop {
+            let event = net.event().await;
+            if let Event::ClientFrame { client, .. } = &event {
+                net.reply(*client, b"answer");
+            }
+            events.push(event);
+        }
+    };
+    let answer = tokio::select! {
+        (answer, ()) = async { tokio::join!(client, relay(&proxy, target, through)) } => answer,
+        () = member => unreachable!(),
+    };
+    if matches!(events.last(), Some(Event::ClientUp { .. } | Event::ClientFrame { .. })) {
+        events.push(next(&mut [net]).await.1);
+    }
+    (events, answer)
+}
+
+#[tokio::test]
+async fn a_recorded_session_is_closed_without_effect_when_it_is_replayed() {
+    let [mut net] = members_with::<1>(|settings| settings.secret = Some(secret()));
+    let mut recorded = Recorder::default();
+    let (events, answer) = session(&mut net, &mut recorded, PATIENCE).await;
+    assert!(
+        matches!(&events[..], [Event::ClientUp { .. }, Event::ClientFrame { .. }, Event::ClientGone { .. }]),
+        "{events:?}"
+    );
+    assert_eq!(answer.as_deref(), Some(&b"answer"[..]));
+    let [dialler, acceptor] = recorded.0;
+    for part in [&b"question"[..], b"answer", b"test"] {
+        for sent in [&dialler, &acceptor] {
+            assert!(sent.windows(part.len()).all(|window| window != part), "in clear: {}", part.escape_ascii());
+        }
+    }
+    let first_message = 4 + 17 + 48;
+    for bytes in [&dialler[..], &dialler[..first_message], &acceptor[..]] {
+        let replay = async {
+            let mut stream = TcpStream::connect(net.local_addr()).await.unwrap();
+            stream.write_all(bytes).await.unwrap();
+            stream.shutdown().await.unwrap();
+            rest(&mut stream).await
+        };
+        let said = timeout(PATIENCE, replay).await.unwrap();
+        // A fresh second message, which a process without the key cannot read, or nothing.
+        let second_message = 4 + 17 + 48 + 17;
+        let expected = if bytes == acceptor { 0 } else { second_message };
+        assert_eq!(said.len(), expected);
+        assert!(said.is_empty() || said[21..] != acceptor[21..second_message]);
+        assert!(timeout(Duration::from_millis(5), net.event()).await.is_err());
+        assert_eq!(net.clients(), 0);
+    }
+}
+
+/// Every byte of a short session, in both directions: neither side takes anything that the other did not say.
+#[tokio::test]
+async fn no_flipped_bit_of_a_session_has_an_effect() {
+    let [mut net] = members_with::<1>(|settings| settings.secret = Some(secret()));
+    let mut recorded = Recorder::default();
+    session(&mut net, &mut recorded, PATIENCE).await;
+    let lengths = recorded.0.map(|bytes| bytes.len());
+    let mut dice = Dice(11);
+    for (from_dialler, length) in [(true, lengths[0]), (false, lengths[1])] {
+        for at in 0..length {
+            let mut flip = Flipper { from_dialler, at, bit: 1 << dice.below(8) };
+            // A length that has grown waits for bytes that never come.
+            let (events, answer) = session(&mut net, &mut flip, Duration::from_millis(200)).await;
+            for event in &events {
+                assert!(!matches!(event, Event::ClientFrame { payload, .. } if payload != "question"), "{event:?}");
+            }
+            let asked = events.iter().any(|event| matches!(event, Event::ClientFrame { .. }));
+            assert_eq!((answer, asked && from_dialler), (None, false), "byte {at}, of the dialler: {from_dialler}");
+        }
+    }
 }
 
 #[tokio::test]

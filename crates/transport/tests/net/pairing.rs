@@ -16,7 +16,7 @@ async fn simultaneous_dials_end_in_one_connection_without_a_down() {
         let mut dice = Dice(round + 1);
         let [mut low, mut high] = members_with::<2>(|settings| settings.backoff_min = Duration::from_millis(1));
         // The other side begins some task switches later: each number of them lands elsewhere in the handshake.
-        let (first_id, lag) = (dice.below(2), dice.below(24) as u64);
+        let (first_id, lag) = (dice.below(2), dice.below(48) as u64);
         let mut events = Vec::new();
         if first_id == 0 {
             low.want(&[2]);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::common::{self, incarnation, listener, members, members_with, next, secret, settings};
 use transport::{ClientSettings, ConnectError, Event, Net, RefuseCode, Secret, Settings, connect_client};
+use types::Access;
 
 /// Member 1 dials member 2, whose settings differ; the refusal as member 1 sees it.
 async fn refused(change_one: impl Fn(&mut Settings), change_two: impl Fn(&mut Settings)) -> (RefuseCode, String) {
@@ -82,6 +83,41 @@ async fn an_identity_too_large_for_a_handshake_is_refused_at_the_start() {
     let mut large = settings(1, &[address]);
     large.facts = vec![("members".to_owned(), "x".repeat(5000))];
     assert_eq!(Net::start(large, own).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+}
+
+/// Knowing a client's secret must not make a process a member, not even by mistake.
+#[tokio::test]
+async fn a_member_with_a_clients_secret_does_not_start() {
+    for access in [Access::Reader, Access::Operator] {
+        let (own, address) = listener();
+        let mut wrong = settings(1, &[address]);
+        wrong.secret = Some(secret(&secret("sixteen bytes or more").derived(access).unwrap()));
+        let error = Net::start(wrong, own).unwrap_err();
+        assert!(error.to_string().contains("a member needs the secret of the cluster"), "{error}");
+    }
+}
+
+/// The member is told what each client may do.
+#[tokio::test]
+async fn a_clients_access_follows_from_its_secret() {
+    let cluster = secret("sixteen bytes or more");
+    let derived = |access| Some(secret(&cluster.derived(access).unwrap()));
+    for (server, client, expected) in [
+        (Some(cluster.clone()), Some(cluster.clone()), Access::Operator),
+        (Some(cluster.clone()), derived(Access::Operator), Access::Operator),
+        (Some(cluster.clone()), derived(Access::Reader), Access::Reader),
+        (None, None, Access::Operator),
+    ] {
+        let [mut net] = members_with::<1>(|settings| settings.secret.clone_from(&server));
+        let address = net.local_addr().to_string();
+        let settings = ClientSettings { cluster: "test".to_owned(), secret: client, deadline: common::PATIENCE };
+        let (connected, event) = tokio::join!(connect_client(&address, &settings), net.event());
+        assert!(connected.is_ok(), "{connected:?}");
+        assert!(matches!(event, Event::ClientUp { access, .. } if access == expected), "{event:?}");
+    }
+    let other = secret("sixteen other bytes").derived(Access::Reader).unwrap();
+    let refused = client_outcome(Some(cluster), Some(secret(&other)), "test").await.unwrap_err();
+    assert!(matches!(refused, ConnectError::Refused { code: RefuseCode::Secret, .. }), "{refused:?}");
 }
 
 async fn client_outcome(server: Option<Secret>, client: Option<Secret>, cluster: &str) -> Result<u32, ConnectError> {

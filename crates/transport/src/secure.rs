@@ -1,0 +1,136 @@
+//! The encrypted stream behind a handshake: frames become bytes that only the far side can make and read.
+//!
+//! A frame is a four-byte big-endian length and that many bytes: Noise messages of 65,535 bytes each, and a shorter one
+//! at the end (its payload may be empty). So a message tells by its own length, which its tag covers, whether its frame
+//! continues, and frames can be neither joined nor split by changing the lengths in clear.
+//!
+//! Each direction has its own key, and the number of a message is its nonce: a message that was changed, left out,
+//! repeated, moved or sent back does not open.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::{BufMut, BytesMut};
+use snow::StatelessTransportState;
+
+use crate::frame::{FRAME_MAX_BYTES, FrameError, PREFIX_BYTES};
+
+const TAG_BYTES: usize = 16;
+/// The largest message of Noise.
+const MESSAGE_MAX_BYTES: usize = 65_535;
+const CHUNK_BYTES: usize = MESSAGE_MAX_BYTES - TAG_BYTES;
+
+/// Both directions of one connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) sealer: Sealer,
+    pub(crate) opener: Opener,
+}
+
+/// Seals what is sent. Not to be cloned: a nonce must not be used twice.
+pub(crate) struct Sealer {
+    noise: Arc<StatelessTransportState>,
+    next: u64,
+}
+
+/// Opens what is received.
+pub(crate) struct Opener {
+    noise: Arc<StatelessTransportState>,
+    next: u64,
+}
+
+/// How many bytes a frame takes on the wire.
+pub(crate) fn wire_bytes(payload_bytes: usize) -> usize {
+    PREFIX_BYTES + sealed_bytes(payload_bytes)
+}
+
+/// The same without the length in front.
+fn sealed_bytes(payload_bytes: usize) -> usize {
+    payload_bytes + (payload_bytes / CHUNK_BYTES + 1) * TAG_BYTES
+}
+
+impl Session {
+    pub(crate) fn new(noise: StatelessTransportState) -> Self {
+        let noise = Arc::new(noise);
+        Self { sealer: Sealer { noise: Arc::clone(&noise), next: 0 }, opener: Opener { noise, next: 0 } }
+    }
+}
+
+impl Sealer {
+    /// Appends a frame to `out`.
+    pub(crate) fn seal(&mut self, payload: &[u8], out: &mut BytesMut) -> Result<(), FrameError> {
+        if payload.len() > FRAME_MAX_BYTES {
+            return Err(FrameError::TooLarge { bytes: payload.len(), max_bytes: FRAME_MAX_BYTES });
+        }
+        let sealed = sealed_bytes(payload.len());
+        out.reserve(PREFIX_BYTES + sealed);
+        out.put_u32(sealed as u32);
+        let mut rest = payload;
+        loop {
+            let (chunk, later) = rest.split_at(rest.len().min(CHUNK_BYTES));
+            let start = out.len();
+            out.put_bytes(0, chunk.len() + TAG_BYTES);
+            // Fails only after 2^64 messages.
+            self.noise.write_message(self.next, chunk, &mut out[start..]).map_err(|_| FrameError::NotAuthentic)?;
+            self.next += 1;
+            if chunk.len() < CHUNK_BYTES {
+                return Ok(());
+            }
+            rest = later;
+        }
+    }
+}
+
+impl Opener {
+    /// Opens the frame at the beginning of `wire`, if all of it is there: appends its payload to `opened` and returns
+    /// how many bytes of `wire` it took. After an error the stream is over.
+    ///
+    /// The length in front is not trusted: it reserves nothing, and memory grows with the bytes that have arrived.
+    pub(crate) fn open(
+        &mut self,
+        wire: &[u8],
+        max_bytes: usize,
+        opened: &mut BytesMut,
+    ) -> Result<Option<usize>, FrameError> {
+        let Some((prefix, rest)) = wire.split_first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
+        let bytes = u32::from_be_bytes(*prefix) as usize;
+        if bytes > sealed_bytes(max_bytes) {
+            return Err(FrameError::TooLarge { bytes, max_bytes });
+        }
+        if bytes % MESSAGE_MAX_BYTES < TAG_BYTES {
+            return Err(FrameError::NotAuthentic);
+        }
+        let Some(sealed) = rest.get(..bytes) else { return Ok(None) };
+        let start = opened.len();
+        if opened.capacity() < start + bytes {
+            // The frames behind this one share the memory.
+            opened.reserve(wire.len());
+        }
+        for message in sealed.chunks(MESSAGE_MAX_BYTES) {
+            let start = opened.len();
+            opened.put_bytes(0, message.len() - TAG_BYTES);
+            self.noise.read_message(self.next, message, &mut opened[start..]).map_err(|_| FrameError::NotAuthentic)?;
+            self.next += 1;
+        }
+        Ok(Some(PREFIX_BYTES + bytes))
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sealer({})", self.next)
+    }
+}
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opener({})", self.next)
+    }
+}
+
+#[cfg(test)]
+pub(crate) use tests::sessions;
+
+#[cfg(test)]
+#[path = "secure_tests.rs"]
+mod tests;
