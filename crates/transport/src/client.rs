@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_util::codec::{Decoder, Encoder};
+use tokio_util::codec::Decoder;
 
 use crate::dial;
 use crate::dialler::{HandshakeError, Welcomed, challenge};
@@ -17,6 +17,7 @@ use crate::exchange::ExchangeError;
 use crate::frame::{FrameCodec, FrameError};
 use crate::handshake::{Facts, Incarnation, PeerId, RefuseCode, check_cluster};
 use crate::hello::{AcceptorHello, Role, SPOKEN, Versions};
+use crate::kind::{self, Kind};
 use crate::secret::Secret;
 
 const READ_STEP_BYTES: usize = 8 << 10;
@@ -55,6 +56,8 @@ pub enum RecvError {
     Frame(#[from] FrameError),
     #[error("the connection ended inside a frame")]
     Truncated,
+    #[error("the member sent a frame that this program does not know: use the same release on both sides")]
+    Kind,
 }
 
 /// An authenticated connection to one member.
@@ -120,7 +123,7 @@ pub struct ClientSender {
 impl ClientSender {
     /// Sends one frame. A send that was dropped half-way is finished by the next one.
     pub async fn send(&mut self, payload: &[u8]) -> Result<(), FrameError> {
-        FrameCodec::authenticated().encode(payload, &mut self.output)?;
+        kind::encode(Kind::Data, payload, &mut self.output)?;
         while !self.output.is_empty() {
             self.stream.writable().await?;
             match self.stream.try_write(&self.output) {
@@ -145,7 +148,10 @@ impl ClientReceiver {
     pub async fn recv(&mut self) -> Result<Option<Bytes>, RecvError> {
         loop {
             if let Some(frame) = FrameCodec::authenticated().decode(&mut self.input)? {
-                return Ok(Some(frame));
+                match kind::split(frame).ok_or(RecvError::Kind)? {
+                    (Kind::Data, payload) => return Ok(Some(payload)),
+                    (Kind::Ping | Kind::Pong, _) => continue,
+                }
             }
             self.stream.readable().await?;
             self.input.reserve(READ_STEP_BYTES);

@@ -4,12 +4,14 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use thiserror::Error;
 use tokio_util::codec::{Decoder, Encoder};
 
-/// The largest frame of an authenticated connection.
+/// The largest payload of a frame of an authenticated connection.
 pub const FRAME_MAX_BYTES: usize = 1 << 20;
 /// The largest frame before authentication.
 pub const HANDSHAKE_FRAME_MAX_BYTES: usize = 4 << 10;
 
 pub(crate) const PREFIX_BYTES: usize = 4;
+/// The first byte of every frame of an authenticated connection; see [`mod@crate::kind`].
+pub(crate) const KIND_BYTES: usize = 1;
 
 /// Splits a byte stream into frames.
 ///
@@ -36,7 +38,19 @@ impl FrameCodec {
     }
 
     pub fn authenticated() -> Self {
-        Self { max_bytes: FRAME_MAX_BYTES }
+        Self { max_bytes: KIND_BYTES + FRAME_MAX_BYTES }
+    }
+
+    /// Appends one frame that consists of these parts.
+    pub(crate) fn encode_parts(self, parts: &[&[u8]], out: &mut BytesMut) -> Result<(), FrameError> {
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        if bytes > self.max_bytes {
+            return Err(FrameError::TooLarge { bytes, max_bytes: self.max_bytes });
+        }
+        out.reserve(PREFIX_BYTES + bytes);
+        out.put_u32(bytes as u32);
+        parts.iter().for_each(|part| out.put_slice(part));
+        Ok(())
     }
 }
 
@@ -62,13 +76,7 @@ impl Encoder<&[u8]> for FrameCodec {
     type Error = FrameError;
 
     fn encode(&mut self, payload: &[u8], out: &mut BytesMut) -> Result<(), FrameError> {
-        if payload.len() > self.max_bytes {
-            return Err(FrameError::TooLarge { bytes: payload.len(), max_bytes: self.max_bytes });
-        }
-        out.reserve(PREFIX_BYTES + payload.len());
-        out.put_u32(payload.len() as u32);
-        out.put_slice(payload);
-        Ok(())
+        self.encode_parts(&[payload], out)
     }
 }
 
@@ -107,8 +115,9 @@ mod tests {
 
     #[test]
     fn limits_hold_in_both_directions() {
+        const LARGEST: usize = KIND_BYTES + FRAME_MAX_BYTES;
         for (mut codec, max_bytes) in
-            [(FrameCodec::unauthenticated(), HANDSHAKE_FRAME_MAX_BYTES), (FrameCodec::authenticated(), FRAME_MAX_BYTES)]
+            [(FrameCodec::unauthenticated(), HANDSHAKE_FRAME_MAX_BYTES), (FrameCodec::authenticated(), LARGEST)]
         {
             let mut wire = BytesMut::new();
             codec.encode(&vec![0; max_bytes], &mut wire).unwrap();

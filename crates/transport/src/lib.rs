@@ -27,6 +27,7 @@ mod frame;
 mod fuzz_tests;
 mod handshake;
 mod hello;
+mod kind;
 mod link;
 mod loglimit;
 mod net;
@@ -35,6 +36,8 @@ mod ready;
 mod secret;
 mod seen;
 mod settings;
+mod socket;
+mod sources;
 
 pub use chaos::Faults;
 pub use client::{

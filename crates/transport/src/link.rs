@@ -9,12 +9,14 @@ use std::task::{Context, Poll, Waker};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use tokio_util::codec::{Decoder, Encoder};
 
 use crate::chaos::{FaultInjector, Faults};
 use crate::event::DownReason;
-use crate::frame::{FrameCodec, FrameError, PREFIX_BYTES};
+use crate::frame::{FrameCodec, FrameError, KIND_BYTES, PREFIX_BYTES};
 use crate::handshake::{Incarnation, PeerId};
+use crate::kind::{self, Kind};
 use crate::ready::ReadyWaker;
 
 /// An output buffer larger than this is freed once it is empty.
@@ -28,6 +30,12 @@ pub(crate) struct Link {
     pub(crate) dirty: bool,
     /// The bytes of this link in the total of all clients.
     pub(crate) counted_bytes: usize,
+    /// When the last byte arrived.
+    pub(crate) heard: Instant,
+    /// Pings since then.
+    pub(crate) pings: u32,
+    /// A pong waits in the output. It answers every ping before it: there is never a second one.
+    pong: bool,
     stream: TcpStream,
     input: BytesMut,
     output: BytesMut,
@@ -64,9 +72,22 @@ impl Link {
         ready: Arc<ReadyWaker>,
     ) -> Self {
         let waker = Waker::from(Arc::clone(&ready));
-        let output = BytesMut::new();
-        let (dirty, counted_bytes, broken, fault_injector) = (false, 0, None, None);
-        Self { owner, address, dirty, counted_bytes, stream, input, output, broken, fault_injector, ready, waker }
+        Self {
+            owner,
+            address,
+            dirty: false,
+            counted_bytes: 0,
+            heard: Instant::now(),
+            pings: 0,
+            pong: false,
+            stream,
+            input,
+            output: BytesMut::new(),
+            broken: None,
+            fault_injector: None,
+            ready,
+            waker,
+        }
     }
 
     pub(crate) fn set_faults(&mut self, faults: Faults) {
@@ -78,40 +99,74 @@ impl Link {
         self.ready.notify();
     }
 
-    /// Reads at most `reads` times into `scratch` and passes on every complete frame.
+    /// Reads at most `reads` times into `scratch` and passes on at most `frames` complete frames; more of them wait in the
+    /// link for its next turn. A ping is answered at once.
     ///
     /// The scratch buffer is shared by all links: an idle link holds no memory, and a length prefix reserves none.
-    pub(crate) fn read(&mut self, scratch: &mut [u8], reads: usize, mut take: impl FnMut(Bytes)) -> Turn {
+    pub(crate) fn read(
+        &mut self,
+        scratch: &mut [u8],
+        reads: usize,
+        frames: usize,
+        mut take: impl FnMut(Bytes),
+    ) -> Turn {
+        let turn = self.read_some(scratch, reads, frames, &mut take);
+        if self.pong {
+            self.write();
+        }
+        turn
+    }
+
+    fn read_some(&mut self, scratch: &mut [u8], reads: usize, mut frames: usize, take: &mut impl FnMut(Bytes)) -> Turn {
         self.ready.rearm();
         if self.fault_injector.as_ref().is_some_and(|injector| injector.cuts_input()) {
             // Under a cut not even the end of the connection arrives.
             return Turn::Idle;
         }
-        if let Err(why) = self.cut(&mut take) {
-            return Turn::Ended(why);
-        }
         for _ in 0..reads {
+            match self.cut(&mut frames, take) {
+                Ok(true) => {}
+                Ok(false) => return Turn::More,
+                Err(why) => return Turn::Ended(why),
+            }
             let mut buffer = ReadBuf::new(scratch);
             let polled = Pin::new(&mut self.stream).poll_read(&mut Context::from_waker(&self.waker), &mut buffer);
             match polled {
                 Poll::Pending => return self.broken.map_or(Turn::Idle, Turn::Ended),
                 Poll::Ready(Err(error)) => return Turn::Ended(reason(&error)),
                 Poll::Ready(Ok(())) if buffer.filled().is_empty() => return Turn::Ended(DownReason::Remote),
-                Poll::Ready(Ok(())) => self.input.extend_from_slice(buffer.filled()),
-            }
-            if let Err(why) = self.cut(&mut take) {
-                return Turn::Ended(why);
+                Poll::Ready(Ok(())) => {
+                    self.input.extend_from_slice(buffer.filled());
+                    (self.heard, self.pings) = (Instant::now(), 0);
+                }
             }
         }
-        Turn::More
+        self.cut(&mut frames, take).map_or_else(Turn::Ended, |_| Turn::More)
+    }
+
+    /// The last frame of the handshake, which has no kind.
+    pub(crate) fn push_welcome(&mut self, welcome: &[u8]) -> Result<(), FrameError> {
+        FrameCodec::authenticated().encode(welcome, &mut self.output)
     }
 
     /// Appends a frame to the output.
     pub(crate) fn push(&mut self, payload: &[u8]) -> Result<(), FrameError> {
+        self.push_kind(Kind::Data, payload)
+    }
+
+    /// Asks the far side for a sign of life.
+    pub(crate) fn ping(&mut self) {
+        // An empty frame is never too large.
+        let _ = self.push_kind(Kind::Ping, &[]);
+        self.pings += 1;
+        self.write();
+    }
+
+    fn push_kind(&mut self, kind: Kind, payload: &[u8]) -> Result<(), FrameError> {
         if self.broken.is_none() {
-            FrameCodec::authenticated().encode(payload, &mut self.output)?;
+            kind::encode(kind, payload, &mut self.output)?;
             if let Some(injector) = &mut self.fault_injector {
-                injector.pushed(PREFIX_BYTES + payload.len());
+                injector.pushed(PREFIX_BYTES + KIND_BYTES + payload.len());
             }
         }
         Ok(())
@@ -119,7 +174,7 @@ impl Link {
 
     /// Whether one more frame would take the output beyond `max_bytes`.
     pub(crate) fn would_exceed(&self, payload_bytes: usize, max_bytes: usize) -> bool {
-        self.output.len() + PREFIX_BYTES + payload_bytes > max_bytes
+        self.output.len() + PREFIX_BYTES + KIND_BYTES + payload_bytes > max_bytes
     }
 
     /// Writes as much as the socket accepts; the link is woken when it accepts more.
@@ -138,6 +193,7 @@ impl Link {
                 Poll::Ready(Err(error)) => return self.give_up(reason(&error)),
             }
         }
+        self.pong &= !self.output.is_empty();
         if self.output.is_empty() && written_bytes > KEEP_BYTES {
             self.output = BytesMut::new();
         }
@@ -154,19 +210,34 @@ impl Link {
         self.wake();
     }
 
-    fn cut(&mut self, take: &mut impl FnMut(Bytes)) -> Result<(), DownReason> {
-        loop {
-            match FrameCodec::authenticated().decode(&mut self.input) {
-                Ok(Some(frame)) => take(frame),
-                Ok(None) => break,
-                Err(_) => return Err(DownReason::Protocol),
+    /// Takes complete frames out of the input. False if there may be more of them than `frames`, which counts down.
+    fn cut(&mut self, frames: &mut usize, take: &mut impl FnMut(Bytes)) -> Result<bool, DownReason> {
+        while *frames > 0 {
+            let Some(frame) = FrameCodec::authenticated().decode(&mut self.input).map_err(|_| DownReason::Protocol)?
+            else {
+                break;
+            };
+            match kind::split(frame).ok_or(DownReason::Protocol)? {
+                // No call is empty: such a frame costs its sender nothing and this process an event.
+                (Kind::Data, payload) if payload.is_empty() && self.owner == Owner::Client => {
+                    return Err(DownReason::Protocol);
+                }
+                (Kind::Data, payload) => {
+                    *frames -= 1;
+                    take(payload);
+                }
+                (Kind::Ping, _) if self.pong => {}
+                (Kind::Ping, _) => {
+                    self.pong = self.push_kind(Kind::Pong, &[]).is_ok();
+                }
+                (Kind::Pong, _) => {}
             }
         }
         // Frames share the buffer's memory, so an empty buffer may still keep a large block alive.
         if self.input.is_empty() {
             self.input = BytesMut::new();
         }
-        Ok(())
+        Ok(*frames > 0 || self.input.is_empty())
     }
 }
 

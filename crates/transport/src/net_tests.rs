@@ -47,8 +47,8 @@ async fn a_prefix_above_the_limit_ends_the_connection_and_one_at_the_limit_costs
     let mut honest = raw_client(&mut net).await;
     honest.write_all(&(FRAME_MAX_BYTES as u32).to_be_bytes()).await.unwrap();
     let mut hostile = raw_client(&mut net).await;
-    hostile.write_all(b"\0\0\0\x02ok").await.unwrap();
-    hostile.write_all(&(FRAME_MAX_BYTES as u32 + 1).to_be_bytes()).await.unwrap();
+    hostile.write_all(b"\0\0\0\x03\0ok").await.unwrap();
+    hostile.write_all(&(FRAME_MAX_BYTES as u32 + 2).to_be_bytes()).await.unwrap();
     assert!(matches!(next(&mut net).await, Event::ClientFrame { payload, .. } if payload == "ok"));
     assert!(matches!(next(&mut net).await, Event::ClientGone { .. }));
     assert_eq!((net.clients(), net.clients_bytes), (1, 4));
@@ -106,7 +106,7 @@ async fn idle_links_cost_no_turn() {
     let _one = raw_client(&mut net).await;
     let mut two = raw_client(&mut net).await;
     let _ = timeout(Duration::from_millis(5), net.event()).await;
-    two.write_all(b"\0\0\0\x01x").await.unwrap();
+    two.write_all(b"\0\0\0\x02\0x").await.unwrap();
     let keys = steal_woken(&net).await;
     assert_eq!(keys.len(), 1, "only the link with input asks for a turn");
 }
@@ -133,21 +133,175 @@ async fn one_turn_takes_a_bounded_amount_from_a_link_that_never_stops() {
     let writer = std::thread::spawn(move || while std::io::Write::write_all(&mut flood, &frames).is_ok() {});
     for _ in 0..20_000 {
         assert!(matches!(next(&mut net).await, Event::ClientFrame { .. }));
-        assert!(net.events.payload_bytes() <= 2 * SCRATCH_BYTES + 1024, "{} bytes", net.events.payload_bytes());
+        assert!(net.events.held_bytes() <= 2 * SCRATCH_BYTES, "{} bytes", net.events.held_bytes());
     }
     drop(net);
     writer.join().unwrap();
+}
+
+#[tokio::test]
+async fn an_empty_frame_ends_a_clients_connection() {
+    let mut net = net();
+    let mut client = raw_client(&mut net).await;
+    client.write_all(b"\0\0\0\x02\0x\0\0\0\x01\0\0\0\0\x02\0y").await.unwrap();
+    assert!(matches!(next(&mut net).await, Event::ClientFrame { payload, .. } if payload == "x"));
+    assert!(matches!(next(&mut net).await, Event::ClientGone { .. }));
+}
+
+/// A frame of one byte costs its sender six bytes and this process a report.
+#[tokio::test]
+async fn one_turn_takes_a_bounded_number_of_frames_from_all_clients_together() {
+    let mut net = net();
+    let flood = b"\0\0\0\x02\0x".repeat(10_000);
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        let mut client = raw_client(&mut net).await;
+        client.write_all(&flood).await.unwrap();
+        clients.push(client);
+    }
+    let mut seen: HashMap<ClientId, usize> = HashMap::new();
+    for _ in 0..40_000 {
+        let Event::ClientFrame { client, .. } = next(&mut net).await else { panic!("not a frame") };
+        *seen.entry(client).or_default() += 1;
+        let limit = CLIENT_FRAMES_PER_TURN * (size_of::<Event>() + 1);
+        assert!(net.events.held_bytes() <= limit, "{} bytes", net.events.held_bytes());
+    }
+    assert_eq!(seen.into_values().collect::<Vec<_>>(), [10_000; 4], "no frame is lost");
+}
+
+#[tokio::test]
+async fn peers_are_served_before_clients_that_came_first() {
+    let (mut net, _peer) = net_and_peer().await;
+    let ((channel, _), _) = tokio::join!(dial_by_hand(net.local_addr(), 1), next(&mut net));
+    let mut client = raw_client(&mut net).await;
+    let mut peer = channel.into_parts().0;
+    assert!(timeout(Duration::from_millis(5), net.event()).await.is_err());
+    client.write_all(&b"\0\0\0\x02\0x".repeat(1000)).await.unwrap();
+    assert!(matches!(next(&mut net).await, Event::ClientFrame { .. }), "the client's turn has come");
+    while net.queued().is_some() {}
+    peer.write_all(b"\0\0\0\x05\0beat").await.unwrap();
+    // The client's link waits in front, with 900 frames; the runtime has to see the peer's bytes.
+    let _ = timeout(Duration::from_millis(5), std::future::pending::<()>()).await;
+    assert!(matches!(next(&mut net).await, Event::Frame { from: 1, .. }));
+}
+
+const PING: &[u8] = b"\0\0\0\x01\x01";
+const PONG: &[u8] = b"\0\0\0\x01\x02";
+
+#[tokio::test]
+async fn pings_are_answered_and_never_queue_more_than_one_pong() {
+    let mut net = net();
+    let mut client = raw_client(&mut net).await;
+    client.write_all(PING).await.unwrap();
+    let mut answer = [0; 5];
+    quietly(&mut net, tokio::io::AsyncReadExt::read_exact(&mut client, &mut answer)).await.unwrap();
+    assert_eq!(answer, PONG);
+    // This client does not read: the replies fill its socket, and the pongs behind them are one.
+    let key = *net.links.keys().next().unwrap();
+    let mut queued = 0;
+    while queued < 1 << 20 {
+        assert!(net.reply(ClientId(key), &[7; 65_536]));
+        net.flush_all();
+        queued = net.links[&key].held_bytes();
+    }
+    for _ in 0..100 {
+        client.write_all(&PING.repeat(100)).await.unwrap();
+        let _ = timeout(Duration::from_millis(1), net.event()).await;
+    }
+    assert_eq!(net.links[&key].held_bytes(), queued + PONG.len());
+}
+
+#[tokio::test]
+async fn a_silent_link_is_asked_twice_and_then_reported_and_one_that_answers_stays() {
+    let (mut net, _peer) = net_and_peer_with(|settings| settings.link_heartbeat = Duration::from_millis(40)).await;
+    let ((channel, _), _) = tokio::join!(dial_by_hand(net.local_addr(), 1), next(&mut net));
+    let mut stream = channel.into_parts().0;
+    let mut asked = [0; 5];
+    for _ in 0..4 {
+        quietly(&mut net, tokio::io::AsyncReadExt::read_exact(&mut stream, &mut asked)).await.unwrap();
+        assert_eq!(asked, PING);
+        stream.write_all(PONG).await.unwrap();
+    }
+    assert_eq!(next(&mut net).await, Event::Down { peer: 1, incarnation: PEER, why: DownReason::Silent });
+    let mut rest = Vec::new();
+    net.drop_ended();
+    tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut rest).await.unwrap();
+    assert_eq!(rest, PING.repeat(2), "asked before it was given up");
+}
+
+/// Nothing of the old process arrives: its machine has lost its power.
+#[tokio::test]
+async fn a_later_process_replaces_a_link_that_gives_no_sign_of_life() {
+    let next_run = Incarnation { counter: 6, nonce: 6 };
+    let (mut net, _peer) = net_and_peer_with(|settings| settings.probe_timeout = Duration::from_millis(50)).await;
+    let address = net.local_addr();
+    let ((_old, _), up) = tokio::join!(dial_by_hand(address, 1), next(&mut net));
+    assert_eq!(up, Event::Up { peer: 1, incarnation: PEER });
+    let ((_new, verdict), down) = tokio::join!(dial_by_hand_as(next_run, address, 1), next(&mut net));
+    assert!(matches!(verdict, Verdict::Welcome { .. }), "{verdict:?}");
+    assert_eq!(down, Event::Down { peer: 1, incarnation: PEER, why: DownReason::Replaced });
+    assert_eq!(next(&mut net).await, Event::Up { peer: 1, incarnation: next_run });
+    assert_eq!(net.peer_incarnation(1), Some(next_run));
+}
+
+#[tokio::test]
+async fn a_later_process_is_refused_while_the_old_link_answers_and_admitted_when_it_ends() {
+    let next_run = Incarnation { counter: 6, nonce: 6 };
+    let (mut net, _peer) = net_and_peer_with(|settings| settings.probe_timeout = Duration::from_secs(60)).await;
+    let address = net.local_addr();
+    let ((old, _), _) = tokio::join!(dial_by_hand(address, 1), next(&mut net));
+    let mut old = old.into_parts().0;
+    let mut asked = [0; 5];
+    let answering = async {
+        tokio::io::AsyncReadExt::read_exact(&mut old, &mut asked).await.unwrap();
+        old.write_all(PONG).await.unwrap();
+        old
+    };
+    let both = async { tokio::join!(dial_by_hand_as(next_run, address, 1), answering) };
+    let ((_, verdict), old) = quietly(&mut net, both).await;
+    assert_eq!(asked, PING);
+    assert!(matches!(verdict, Verdict::Refused(Refusal { code: RefuseCode::Duplicate, .. })), "{verdict:?}");
+
+    // It dials again, and while it waits for the probe the old connection is closed.
+    let closing = async {
+        let mut old = old;
+        tokio::io::AsyncReadExt::read_exact(&mut old, &mut asked).await.unwrap();
+    };
+    let ((_new, verdict), (), down) = tokio::join!(dial_by_hand_as(next_run, address, 2), closing, next(&mut net));
+    assert_eq!(down, Event::Down { peer: 1, incarnation: PEER, why: DownReason::Remote });
+    assert!(matches!(verdict, Verdict::Welcome { .. }), "{verdict:?}");
+    assert_eq!(next(&mut net).await, Event::Up { peer: 1, incarnation: next_run });
+}
+
+#[tokio::test]
+async fn a_later_process_that_left_before_the_end_of_the_probe_is_not_reported() {
+    let next_run = Incarnation { counter: 6, nonce: 6 };
+    let (mut net, _peer) = net_and_peer_with(|settings| settings.probe_timeout = Duration::from_millis(100)).await;
+    let address = net.local_addr();
+    let ((_old, _), _) = tokio::join!(dial_by_hand(address, 1), next(&mut net));
+    let impatient = timeout(Duration::from_millis(30), dial_by_hand_as(next_run, address, 1));
+    let (result, down) = tokio::join!(impatient, next(&mut net));
+    assert!(result.is_err());
+    assert_eq!(down, Event::Down { peer: 1, incarnation: PEER, why: DownReason::Silent });
+    let ((_new, verdict), up) = tokio::join!(dial_by_hand_as(next_run, address, 2), next(&mut net));
+    assert!(matches!(verdict, Verdict::Welcome { .. }), "{verdict:?}");
+    assert_eq!(up, Event::Up { peer: 1, incarnation: next_run });
 }
 
 const PEER: Incarnation = Incarnation { counter: 5, nonce: 5 };
 
 /// Member 2, with the address of a member 1 that the test plays by hand.
 async fn net_and_peer() -> (Net, TcpListener) {
+    net_and_peer_with(|_| {}).await
+}
+
+async fn net_and_peer_with(change: impl FnOnce(&mut Settings)) -> (Net, TcpListener) {
     let peer = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let peers = vec![(1, peer.local_addr().unwrap().to_string())];
     let listener = StdListener::bind("127.0.0.1:0").unwrap();
-    let net = Net::start(Settings::new("test", 2, Incarnation { counter: 1, nonce: 1 }, peers), listener).unwrap();
-    (net, peer)
+    let mut settings = Settings::new("test", 2, Incarnation { counter: 1, nonce: 1 }, peers);
+    change(&mut settings);
+    (Net::start(settings, listener).unwrap(), peer)
 }
 
 /// Member 1 dials member 2, as far as the verdict.
@@ -245,7 +399,7 @@ async fn frames_that_come_with_the_welcome_are_delivered() {
     let channel = quietly(&mut net, accept_by_hand(&peer)).await;
     let mut both = bytes::BytesMut::new();
     let welcome = codec::to_vec(&Verdict::Welcome { floor: 0 }).unwrap();
-    for payload in [&welcome[..], b"first", b"second"] {
+    for payload in [&welcome[..], b"\0first", b"\0second"] {
         tokio_util::codec::Encoder::encode(&mut crate::FrameCodec::unauthenticated(), payload, &mut both).unwrap();
     }
     let (mut stream, _) = channel.into_parts();
@@ -266,7 +420,7 @@ async fn what_an_old_connection_still_holds_comes_before_its_successor() {
     assert_eq!(up, Event::Up { peer: 1, incarnation: PEER });
     assert!(timeout(Duration::from_millis(5), net.event()).await.is_err());
     let mut stream = old.into_parts().0;
-    stream.write_all(b"\0\0\0\x04last").await.unwrap();
+    stream.write_all(b"\0\0\0\x05\0last").await.unwrap();
     drop(stream);
     steal_woken(&net).await;
 
@@ -285,12 +439,12 @@ async fn each_end_of_a_peers_connection_is_named_for_what_it_was() {
         let ((channel, _), up) = tokio::join!(dial_by_hand(net.local_addr(), 1), next(&mut net));
         assert_eq!(up, Event::Up { peer: 1, incarnation: PEER });
         let mut stream = channel.into_parts().0;
-        stream.write_all(b"\0\0\0\x04last").await.unwrap();
+        stream.write_all(b"\0\0\0\x05\0last").await.unwrap();
         assert!(matches!(next(&mut net).await, Event::Frame { from: 1, .. }));
         match number {
             0 => stream.shutdown().await.unwrap(),
             1 => stream.set_zero_linger().unwrap(),
-            _ => stream.write_all(&(FRAME_MAX_BYTES as u32 + 1).to_be_bytes()).await.unwrap(),
+            _ => stream.write_all(&(FRAME_MAX_BYTES as u32 + 2).to_be_bytes()).await.unwrap(),
         }
         // A socket without a linger time is reset when it is closed.
         drop(stream);
