@@ -155,9 +155,10 @@ async fn one_turn_takes_a_bounded_number_of_frames_from_all_clients_together() {
     let flood = b"\0\0\0\x02\0x".repeat(10_000);
     let mut clients = Vec::new();
     for _ in 0..4 {
-        let mut client = raw_client(&mut net).await;
+        clients.push(raw_client(&mut net).await);
+    }
+    for client in &mut clients {
         client.write_all(&flood).await.unwrap();
-        clients.push(client);
     }
     let mut seen: HashMap<ClientId, usize> = HashMap::new();
     for _ in 0..40_000 {
