@@ -1,7 +1,7 @@
 //! The accepting side until a connection is authenticated: many unknown diallers, little memory, short deadlines.
 
 use std::collections::{HashSet, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ use crate::hello::{AcceptorHello, DiallerHello, HEADER_BYTES, Header, HelloError
 use crate::loglimit::{LogLimit, Topic};
 use crate::noise;
 use crate::seen::Seen;
+use crate::socket;
+use crate::sources::{self, Attempt, Sources};
 
 /// How long a refused dialler has to read the reason.
 const LINGER: Duration = Duration::from_millis(500);
@@ -38,6 +40,7 @@ pub(crate) struct Context {
     pub(crate) log_limit: LogLimit,
     pub(crate) faults: FaultMap,
     pub(crate) seen: Seen,
+    pub(crate) sources: Arc<Sources>,
 }
 
 /// What handshake tasks send to the event loop.
@@ -51,6 +54,8 @@ pub(crate) enum Arrival {
     Accepted(Accepted),
     /// A process with the members' key says that it is this peer, and calls this member's incarnation stale.
     Doubted(PeerId),
+    /// No connection can be accepted.
+    OutOfDescriptors,
 }
 
 /// An authenticated connection that waits to be admitted.
@@ -73,7 +78,7 @@ pub(crate) enum Authenticated {
 /// Accepts for ever. Dropping the future ends every handshake it started.
 pub(crate) async fn listen(listener: TcpListener, context: Arc<Context>, arrivals: mpsc::Sender<Arrival>) {
     let mut tasks = JoinSet::new();
-    let mut by_age: VecDeque<AbortHandle> = VecDeque::new();
+    let mut by_age: VecDeque<(IpAddr, AbortHandle)> = VecDeque::new();
     loop {
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -81,25 +86,36 @@ pub(crate) async fn listen(listener: TcpListener, context: Arc<Context>, arrival
                 if context.log_limit.allows(Topic::Listener) {
                     warn!(%error, "cannot accept connections");
                 }
+                if socket::out_of_descriptors(&error) {
+                    let _ = arrivals.try_send(Arrival::OutOfDescriptors);
+                }
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
         while tasks.try_join_next().is_some() {}
-        by_age.retain(|task| !task.is_finished());
-        // Ends the oldest handshake, not the newest: an honest one takes milliseconds, so the oldest is the most
-        // suspect.
-        while by_age.len() >= context.unauthenticated_max.max(1) {
-            if let Some(oldest) = by_age.pop_front() {
-                oldest.abort();
-            }
+        by_age.retain(|(_, task)| !task.is_finished());
+        let Some(attempt) = context.sources.begin(address.ip()) else { continue };
+        let source = sources::source_of(address.ip());
+        let under_way = by_age.iter().map(|(source, _)| *source);
+        if let Some(ended) = sources::to_end(under_way, source, context.unauthenticated_max)
+            && let Some((_, task)) = by_age.remove(ended)
+        {
+            task.abort();
         }
-        by_age.push_back(tasks.spawn(serve(stream, address, Arc::clone(&context), arrivals.clone())));
+        let handshake = serve(stream, address, attempt, Arc::clone(&context), arrivals.clone());
+        by_age.push_back((source, tasks.spawn(handshake)));
     }
 }
 
-async fn serve(stream: TcpStream, address: SocketAddr, context: Arc<Context>, arrivals: mpsc::Sender<Arrival>) {
-    if stream.set_nodelay(true).is_err() {
+async fn serve(
+    stream: TcpStream,
+    address: SocketAddr,
+    mut attempt: Attempt,
+    context: Arc<Context>,
+    arrivals: mpsc::Sender<Arrival>,
+) {
+    if socket::prepare(&stream).is_err() {
         return;
     }
     let mut claimed = None;
@@ -110,6 +126,7 @@ async fn serve(stream: TcpStream, address: SocketAddr, context: Arc<Context>, ar
     });
     match authenticated.await {
         Ok(Ok((channel, Ok(who)))) => {
+            attempt.proved();
             let (refuse, refused) = oneshot::channel();
             let accepted = Accepted { channel, address, who, refuse };
             if arrivals.send(Arrival::Accepted(accepted)).await.is_err() {

@@ -20,9 +20,11 @@
 //! it lost or closed its end: the old connection is replaced. A dial at or below the floor is a late loser of the race
 //! above and is refused without a report.
 //!
-//! **Another process.** A different incarnation while a connection is up is a second process with the same id. The
-//! first process stays connected; if it is dead, its connection ends by itself or by the failure detector, and the new
-//! process is admitted at its next dial.
+//! **Another process.** A different incarnation while a connection is up is a second process with the same id, or the
+//! first one has died without closing its connection: its machine has lost its power. A later incarnation waits while the
+//! old connection is asked for a sign of life. If it gives one, the first process stays connected and the second one is
+//! refused; if it gives none in time, the old connection is reported as ended and the new one is kept. An earlier
+//! incarnation is refused at once.
 
 use std::net::SocketAddr;
 
@@ -50,6 +52,8 @@ pub(crate) enum Admission {
     Keep,
     /// Keep, and report the old connection as replaced first.
     Replace,
+    /// Wait until the old connection has been asked for a sign of life.
+    Probe,
     Refuse(Refusal),
 }
 
@@ -62,19 +66,23 @@ pub(crate) fn admit(
     cancel_dial: impl FnOnce() -> bool,
 ) -> Admission {
     match standing {
-        Some(standing) if standing.incarnation != claim.incarnation => {
-            let text = format!(
-                "n{} is connected from {} as incarnation {}; {} claims the same id as incarnation {}",
-                claim.id, standing.address, standing.incarnation, claim.address, claim.incarnation
-            );
-            Admission::Refuse(Refusal::new(RefuseCode::Duplicate, text))
-        }
+        Some(standing) if claim.incarnation.counter > standing.incarnation.counter => Admission::Probe,
+        Some(standing) if standing.incarnation != claim.incarnation => Admission::Refuse(duplicate(claim, standing)),
         Some(standing) if claim.attempt > standing.floor => Admission::Replace,
         // The lower id always yields: the higher id is committed to the connection that the lower id was asked to
         // admit.
         None if cancel_dial() || me < claim.id => Admission::Keep,
         Some(_) | None => already_connected(me, claim.id),
     }
+}
+
+/// The refusal of a second process while the first one is connected.
+pub(crate) fn duplicate(claim: &Claim, standing: &Standing) -> Refusal {
+    let text = format!(
+        "n{} is connected from {} as incarnation {}; {} claims the same id as incarnation {}",
+        claim.id, standing.address, standing.incarnation, claim.address, claim.incarnation
+    );
+    Refusal::new(RefuseCode::Duplicate, text)
 }
 
 fn already_connected(me: PeerId, peer: PeerId) -> Admission {
@@ -122,10 +130,18 @@ mod tests {
     }
 
     #[test]
-    fn a_second_process_is_refused_and_both_are_named() {
-        let Admission::Refuse(refusal) = admit(1, &claim(2, SECOND, 9), Some(&standing(FIRST, 1)), || true) else {
-            panic!("admitted");
-        };
+    fn a_later_process_waits_for_a_probe_and_an_earlier_one_or_a_twin_is_refused() {
+        let live = standing(SECOND, 1);
+        let later = Incarnation { counter: 3, nonce: 1 };
+        assert_eq!(admit(1, &claim(2, later, 1), Some(&live), || true), Admission::Probe);
+        for wrong in [FIRST, Incarnation { counter: 2, nonce: 9 }] {
+            assert_eq!(code(admit(1, &claim(2, wrong, 9), Some(&live), || true)), Some(RefuseCode::Duplicate));
+        }
+    }
+
+    #[test]
+    fn a_duplicate_is_refused_with_both_processes_named() {
+        let refusal = duplicate(&claim(2, SECOND, 9), &standing(FIRST, 1));
         assert_eq!(refusal.code, RefuseCode::Duplicate);
         for part in ["127.0.0.1:1111", "127.0.0.1:2222", &FIRST.to_string(), &SECOND.to_string()] {
             assert!(refusal.text.contains(part), "{part} not in {}", refusal.text);

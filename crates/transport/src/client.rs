@@ -17,6 +17,7 @@ use crate::exchange::{ExchangeError, SecureChannel};
 use crate::frame::{FRAME_MAX_BYTES, FrameError};
 use crate::handshake::{Facts, Incarnation, PeerId, RefuseCode, check_cluster};
 use crate::hello::{AcceptorHello, DiallerHello, SPOKEN, Versions};
+use crate::kind::Kind;
 use crate::secret::{Keys, Secret};
 use crate::secure::{Opener, Sealer, Session};
 
@@ -57,6 +58,8 @@ pub enum RecvError {
     Frame(#[from] FrameError),
     #[error("the connection ended inside a frame")]
     Truncated,
+    #[error("the member sent a frame that this program does not know: use the same release on both sides")]
+    Kind,
 }
 
 /// An authenticated connection to one member.
@@ -149,9 +152,12 @@ impl ClientReceiver {
     pub async fn recv(&mut self) -> Result<Option<Bytes>, RecvError> {
         loop {
             let mut frame = BytesMut::new();
-            if let Some(bytes) = self.opener.open(&self.input, FRAME_MAX_BYTES, &mut frame)? {
+            if let Some((bytes, kind)) = self.opener.open(&self.input, FRAME_MAX_BYTES, &mut frame)? {
                 self.input.advance(bytes);
-                return Ok(Some(frame.freeze()));
+                match kind {
+                    Kind::Data => return Ok(Some(frame.freeze())),
+                    Kind::Ping | Kind::Pong => continue,
+                }
             }
             self.stream.readable().await?;
             self.input.reserve(READ_STEP_BYTES);

@@ -17,6 +17,7 @@ use crate::exchange::{ExchangeError, SecureChannel};
 use crate::handshake::{Identity, Incarnation, PeerId, Refusal, RefuseCode};
 use crate::hello::{DiallerHello, PeerHello};
 use crate::loglimit::Topic;
+use crate::socket;
 
 /// The parameters of one attempt.
 #[derive(Clone, Debug)]
@@ -187,7 +188,7 @@ pub(crate) async fn connect(address: &str, attempt: u64) -> io::Result<TcpStream
         stream.set_zero_linger()?;
         return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "no process listens"));
     }
-    stream.set_nodelay(true)?;
+    socket::prepare(&stream)?;
     Ok(stream)
 }
 

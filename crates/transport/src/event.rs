@@ -48,6 +48,9 @@ pub enum Event {
     ClientFrame { client: ClientId, payload: Bytes },
     /// The client has left, or was too slow to read its replies.
     ClientGone { client: ClientId },
+    /// No connection can be accepted, because the process or the machine has no file descriptor left: the owner should
+    /// close clients.
+    OutOfDescriptors,
 }
 
 /// Why a connection ended.
@@ -63,6 +66,9 @@ pub enum DownReason {
     Protocol,
     /// The far side had lost this connection and has opened a new one; `Up` follows.
     Replaced,
+    /// Nothing came from the far side for several heartbeats of the link: its machine or its network is down, or its
+    /// process does nothing.
+    Silent,
 }
 
 impl fmt::Display for DownReason {
@@ -73,26 +79,28 @@ impl fmt::Display for DownReason {
             Self::Overflow => "too slow to read",
             Self::Protocol => "broke the protocol",
             Self::Replaced => "replaced by a new connection",
+            Self::Silent => "no sign of life",
         })
     }
 }
 
-/// Reports that the owner has not taken yet, with the bytes they hold, so that a turn of reading can stop in time.
+/// Reports that the owner has not taken yet, with the bytes they hold, so that a turn of reading can stop in time. A
+/// report without payload is not free: it has a size of its own.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
     events: VecDeque<Event>,
-    payload_bytes: usize,
+    held_bytes: usize,
 }
 
 impl EventQueue {
     pub(crate) fn push(&mut self, event: Event) {
-        self.payload_bytes += payload_bytes(&event);
+        self.held_bytes += held_bytes(&event);
         self.events.push_back(event);
     }
 
     pub(crate) fn pop(&mut self) -> Option<Event> {
         let event = self.events.pop_front()?;
-        self.payload_bytes -= payload_bytes(&event);
+        self.held_bytes -= held_bytes(&event);
         Some(event)
     }
 
@@ -100,8 +108,8 @@ impl EventQueue {
         self.events.is_empty()
     }
 
-    pub(crate) fn payload_bytes(&self) -> usize {
-        self.payload_bytes
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     /// Drops the queued reports of a peer's connection: the owner has just closed it and must get no further report of
@@ -125,13 +133,14 @@ impl EventQueue {
 
     fn retain(&mut self, keep: impl FnMut(&Event) -> bool) {
         self.events.retain(keep);
-        self.payload_bytes = self.events.iter().map(payload_bytes).sum();
+        self.held_bytes = self.events.iter().map(held_bytes).sum();
     }
 }
 
-fn payload_bytes(event: &Event) -> usize {
-    match event {
+fn held_bytes(event: &Event) -> usize {
+    let payload = match event {
         Event::Frame { payload, .. } | Event::ClientFrame { payload, .. } => payload.len(),
         _ => 0,
-    }
+    };
+    size_of::<Event>() + payload
 }

@@ -13,6 +13,7 @@ use types::Access;
 use crate::codec::{self, CodecError};
 use crate::frame::{self, FrameError, HANDSHAKE_FRAME_MAX_BYTES};
 use crate::hello::HelloError;
+use crate::kind::Kind;
 use crate::noise::NoiseError;
 use crate::secure::Session;
 
@@ -101,9 +102,10 @@ impl SecureChannel {
         let mut opened = BytesMut::new();
         loop {
             let taken = self.session.opener.open(&self.input, HANDSHAKE_FRAME_MAX_BYTES, &mut opened)?;
-            if let Some(bytes) = taken {
+            if let Some((bytes, kind)) = taken {
                 self.input.advance(bytes);
-                return Ok(opened);
+                // No link is probed before it exists.
+                return if kind == Kind::Data { Ok(opened) } else { Err(FrameError::NoKind.into()) };
             }
             read_more(&mut self.stream, &mut self.input).await?;
         }

@@ -3,12 +3,14 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use thiserror::Error;
 
-/// The largest frame of an authenticated connection.
+/// The largest payload of a frame of an authenticated connection.
 pub const FRAME_MAX_BYTES: usize = 1 << 20;
 /// The largest frame of a handshake.
 pub const HANDSHAKE_FRAME_MAX_BYTES: usize = 4 << 10;
 
 pub(crate) const PREFIX_BYTES: usize = 4;
+/// The first byte of every frame of an authenticated connection; see [`mod@crate::kind`].
+pub(crate) const KIND_BYTES: usize = 1;
 
 /// Why a byte stream holds no further frame.
 #[derive(Debug, Error)]
@@ -17,6 +19,8 @@ pub enum FrameError {
     TooLarge { bytes: usize, max_bytes: usize },
     #[error("a frame that is not authentic: changed, repeated, moved or invented on its way")]
     NotAuthentic,
+    #[error("a frame of no known kind")]
+    NoKind,
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }

@@ -248,7 +248,7 @@ fn sealed_frames(honest: &Honest, dice: &mut Dice) -> bool {
     let stream = dice.mutated(&honest.sealed);
     let mut opener = honest.opener.rewound();
     let (mut opened, mut at, mut frames) = (BytesMut::new(), 0, Vec::new());
-    while let Ok(Some(used)) = opener.open(&stream[at..], FRAME_MAX_BYTES, &mut opened) {
+    while let Ok(Some((used, _))) = opener.open(&stream[at..], FRAME_MAX_BYTES, &mut opened) {
         at += used;
         frames.push(opened.split());
     }

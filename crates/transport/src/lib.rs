@@ -27,6 +27,7 @@ mod frame;
 mod fuzz_tests;
 mod handshake;
 mod hello;
+mod kind;
 mod link;
 mod loglimit;
 mod net;
@@ -37,6 +38,8 @@ mod secret;
 mod secure;
 mod seen;
 mod settings;
+mod socket;
+mod sources;
 
 pub use chaos::Faults;
 pub use client::{

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use types::Access;
 
 use crate::chaos::{FaultInjector, Faults};
@@ -16,8 +17,9 @@ use crate::event::DownReason;
 use crate::exchange::SecureChannel;
 use crate::frame::{FRAME_MAX_BYTES, FrameError};
 use crate::handshake::{Incarnation, PeerId};
+use crate::kind::Kind;
 use crate::ready::ReadyWaker;
-use crate::secure::{Opener, Session, wire_bytes};
+use crate::secure::{Session, wire_bytes};
 
 /// An output buffer larger than this is freed once it is empty.
 const KEEP_BYTES: usize = 4 << 10;
@@ -32,6 +34,12 @@ pub(crate) struct Link {
     pub(crate) dirty: bool,
     /// The bytes of this link in the total of all clients.
     pub(crate) counted_bytes: usize,
+    /// When the last byte arrived.
+    pub(crate) heard: Instant,
+    /// Pings since then.
+    pub(crate) pings: u32,
+    /// A pong waits in the output. It answers every ping before it: there is never a second one.
+    pong: bool,
     stream: TcpStream,
     session: Session,
     /// The received part of the next frame, still sealed.
@@ -76,6 +84,9 @@ impl Link {
             access,
             dirty: false,
             counted_bytes: 0,
+            heard: Instant::now(),
+            pings: 0,
+            pong: false,
             stream,
             session,
             input,
@@ -96,29 +107,48 @@ impl Link {
         self.ready.notify();
     }
 
-    /// Reads at most `reads` times into `scratch` and passes on every complete frame.
+    /// Reads at most `reads` times into `scratch` and passes on at most `frames` complete frames; more of them wait in the
+    /// link for its next turn. A ping is answered at once.
     ///
     /// The scratch buffer is shared by all links: an idle link holds no memory, and a length prefix reserves none.
-    pub(crate) fn read(&mut self, scratch: &mut [u8], reads: usize, mut take: impl FnMut(Bytes)) -> Turn {
+    pub(crate) fn read(
+        &mut self,
+        scratch: &mut [u8],
+        reads: usize,
+        frames: usize,
+        mut take: impl FnMut(Bytes),
+    ) -> Turn {
+        let turn = self.read_some(scratch, reads, frames, &mut take);
+        if self.pong {
+            self.write();
+        }
+        turn
+    }
+
+    fn read_some(&mut self, scratch: &mut [u8], reads: usize, mut frames: usize, take: &mut impl FnMut(Bytes)) -> Turn {
         self.ready.rearm();
         if self.fault_injector.as_ref().is_some_and(|injector| injector.cuts_input()) {
             // Under a cut not even the end of the connection arrives.
             return Turn::Idle;
         }
-        if let Err(why) = self.open(&[], &mut take) {
-            return Turn::Ended(why);
-        }
         for _ in 0..reads {
+            match self.open(&[], &mut frames, take) {
+                Ok(true) => {}
+                Ok(false) => return Turn::More,
+                Err(why) => return Turn::Ended(why),
+            }
             let mut buffer = ReadBuf::new(scratch);
             let polled = Pin::new(&mut self.stream).poll_read(&mut Context::from_waker(&self.waker), &mut buffer);
             match polled {
                 Poll::Pending => return self.broken.map_or(Turn::Idle, Turn::Ended),
                 Poll::Ready(Err(error)) => return Turn::Ended(reason(&error)),
                 Poll::Ready(Ok(())) if buffer.filled().is_empty() => return Turn::Ended(self.end_of_stream()),
-                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Ok(())) => (self.heard, self.pings) = (Instant::now(), 0),
             }
-            if let Err(why) = self.open(buffer.filled(), &mut take) {
-                return Turn::Ended(why);
+            match self.open(buffer.filled(), &mut frames, take) {
+                Ok(true) => {}
+                Ok(false) => return Turn::More,
+                Err(why) => return Turn::Ended(why),
             }
         }
         Turn::More
@@ -126,8 +156,20 @@ impl Link {
 
     /// Appends a frame to the output.
     pub(crate) fn push(&mut self, payload: &[u8]) -> Result<(), FrameError> {
+        self.push_kind(Kind::Data, payload)
+    }
+
+    /// Asks the far side for a sign of life.
+    pub(crate) fn ping(&mut self) {
+        // An empty frame is never too large.
+        let _ = self.push_kind(Kind::Ping, &[]);
+        self.pings += 1;
+        self.write();
+    }
+
+    fn push_kind(&mut self, kind: Kind, payload: &[u8]) -> Result<(), FrameError> {
         if self.broken.is_none() {
-            self.session.sealer.seal(payload, &mut self.output)?;
+            self.session.sealer.seal_kind(kind, payload, &mut self.output)?;
             if let Some(injector) = &mut self.fault_injector {
                 injector.pushed(wire_bytes(payload.len()));
             }
@@ -156,6 +198,7 @@ impl Link {
                 Poll::Ready(Err(error)) => return self.give_up(reason(&error)),
             }
         }
+        self.pong &= !self.output.is_empty();
         if self.output.is_empty() && written_bytes > KEEP_BYTES {
             self.output = BytesMut::new();
         }
@@ -172,41 +215,58 @@ impl Link {
         self.wake();
     }
 
-    /// Opens every complete frame; the beginning of another one waits in `input`.
-    fn open(&mut self, arrived: &[u8], take: &mut impl FnMut(Bytes)) -> Result<(), DownReason> {
+    /// Opens complete frames; the rest waits in `input`. False if there may be more of them than `frames`, which counts
+    /// down.
+    fn open(&mut self, arrived: &[u8], frames: &mut usize, take: &mut impl FnMut(Bytes)) -> Result<bool, DownReason> {
         if self.input.is_empty() {
-            let used = open_all(&mut self.session.opener, arrived, take)?;
+            let used = self.open_some(arrived, frames, take)?;
             self.input.extend_from_slice(&arrived[used..]);
         } else {
-            self.input.extend_from_slice(arrived);
-            let used = open_all(&mut self.session.opener, &self.input, take)?;
-            self.input.advance(used);
+            let mut input = std::mem::take(&mut self.input);
+            input.extend_from_slice(arrived);
+            let used = self.open_some(&input, frames, take)?;
+            input.advance(used);
+            // An idle link holds no memory.
+            if !input.is_empty() {
+                self.input = input;
+            }
         }
-        // An idle link holds no memory.
-        if self.input.is_empty() {
-            self.input = BytesMut::new();
+        Ok(*frames > 0 || self.input.is_empty())
+    }
+
+    /// Opens the frames at the beginning of `wire` and returns how many bytes they took. A frame that does not open ends
+    /// the link: the far side did not send it, or not here and now.
+    fn open_some(
+        &mut self,
+        wire: &[u8],
+        frames: &mut usize,
+        take: &mut impl FnMut(Bytes),
+    ) -> Result<usize, DownReason> {
+        let (mut used, mut opened) = (0, BytesMut::new());
+        while *frames > 0 {
+            let next = self.session.opener.open(&wire[used..], FRAME_MAX_BYTES, &mut opened);
+            let Some((bytes, kind)) = next.map_err(|_| DownReason::Protocol)? else { break };
+            used += bytes;
+            let payload = opened.split().freeze();
+            match kind {
+                // No call is empty: such a frame costs its sender nothing and this process an event.
+                Kind::Data if payload.is_empty() && self.owner == Owner::Client => return Err(DownReason::Protocol),
+                Kind::Data => {
+                    *frames -= 1;
+                    take(payload);
+                }
+                Kind::Ping | Kind::Pong if !payload.is_empty() => return Err(DownReason::Protocol),
+                Kind::Ping if !self.pong => self.pong = self.push_kind(Kind::Pong, &[]).is_ok(),
+                Kind::Ping | Kind::Pong => {}
+            }
         }
-        Ok(())
+        Ok(used)
     }
 
     /// A stream that ends inside a frame was cut off: a process that is killed leaves whole frames in the kernel, except
     /// when its far side did not read.
     fn end_of_stream(&self) -> DownReason {
         if self.input.is_empty() { DownReason::Remote } else { DownReason::Protocol }
-    }
-}
-
-/// Opens the frames at the beginning of `wire` and returns how many bytes they took. A frame that does not open ends the
-/// link: the far side did not send it, or not here and now.
-fn open_all(opener: &mut Opener, wire: &[u8], take: &mut impl FnMut(Bytes)) -> Result<usize, DownReason> {
-    let (mut used, mut opened) = (0, BytesMut::new());
-    loop {
-        match opener.open(&wire[used..], FRAME_MAX_BYTES, &mut opened) {
-            Ok(Some(bytes)) => used += bytes,
-            Ok(None) => return Ok(used),
-            Err(_) => return Err(DownReason::Protocol),
-        }
-        take(opened.split().freeze());
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod faults;
+mod pulse;
 mod traffic;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -18,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 use types::Access;
 
 use crate::accept::{self, Arrival, Context};
@@ -47,8 +48,10 @@ const ARRIVALS_PER_TURN: usize = 16;
 /// So many clients are written at once, and then as many in each of these times.
 const CLIENT_WRITES: usize = 8;
 const CLIENT_WRITES_EVERY: Duration = Duration::from_millis(1);
-/// Payload read per turn before the owner gets its events; bounds memory however much all links send at once.
+/// Bytes of reports per turn before the owner gets them; bounds memory however much all links send at once.
 const TURN_BYTES: usize = 1 << 20;
+/// Frames of all clients together per turn: each is a call to be answered before the next heartbeat can be.
+const CLIENT_FRAMES_PER_TURN: usize = 32;
 
 /// Every connection of this process: peers, clients, and the dials and handshakes that lead to them.
 ///
@@ -67,8 +70,14 @@ pub struct Net {
     /// Bytes buffered for all clients together.
     clients_bytes: usize,
     ready: Arc<ReadySet>,
+    /// Links that became ready since the last turn.
+    woken: VecDeque<u64>,
     /// Links to serve, in the order in which they became ready.
-    turn: VecDeque<u64>,
+    turn_peers: VecDeque<u64>,
+    turn_clients: VecDeque<u64>,
+    /// The next heartbeat of the links, or the end of a probe.
+    pulse: Pin<Box<Sleep>>,
+    next_beat: Instant,
     /// Links with output that no write has been tried for.
     dirty_peers: Vec<u64>,
     /// The same of clients, oldest first.
@@ -97,6 +106,7 @@ impl Net {
         let listening = runtime.spawn(accept::listen(listener, Arc::clone(&context), arrivals_in.clone()));
         let backoff = |id: PeerId| Backoff::new(settings.backoff_min, settings.backoff_max, seed ^ u64::from(id));
         let others = settings.peers.iter().filter(|(id, _)| *id != settings.id);
+        let next_beat = Instant::now() + settings.link_heartbeat;
         Ok(Self {
             peers: others.map(|(id, address)| (*id, Peer::new(address.clone(), backoff(*id)))).collect(),
             context,
@@ -107,7 +117,11 @@ impl Net {
             clients: 0,
             clients_bytes: 0,
             ready: Arc::default(),
-            turn: VecDeque::new(),
+            woken: VecDeque::new(),
+            turn_peers: VecDeque::new(),
+            turn_clients: VecDeque::new(),
+            pulse: Box::pin(tokio::time::sleep_until(next_beat)),
+            next_beat,
             dirty_peers: Vec::new(),
             dirty_clients: VecDeque::new(),
             client_pause: None,
@@ -163,11 +177,12 @@ impl Net {
     /// Closes a peer's connection without a `Down`; its queued reports, frames included, are dropped. A wanted peer is
     /// dialled again.
     pub fn close(&mut self, peer: PeerId) {
+        // Even without a link: a `Down` may still be queued, and its owner has just declared the peer down itself. Before the
+        // end, which may admit a later process of this peer.
+        self.events.forget_peer(peer);
         if let Some(key) = self.peers.get(&peer).and_then(|state| state.link) {
             self.end(key, None);
         }
-        // Even without a link: a `Down` may still be queued, and its owner has just declared the peer down itself.
-        self.events.forget_peer(peer);
     }
 
     /// Queues a frame for a client. False if the client has left, or is disconnected because it does not read.
@@ -258,12 +273,13 @@ impl Net {
             self.ready.watch(cx.waker());
             self.take_turn();
             self.take_arrivals(cx);
+            self.poll_pulse(cx);
         }
         if let Some(event) = self.events.pop() {
             return Poll::Ready(event);
         }
         self.poll_clients(cx);
-        if !self.turn.is_empty() {
+        if !(self.turn_peers.is_empty() && self.turn_clients.is_empty()) {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
@@ -301,6 +317,15 @@ impl Net {
         self.clients
     }
 
+    /// The clients that have sent nothing for this long, the longest silent first.
+    pub fn quiet_clients(&self, quiet_for: Duration) -> Vec<ClientId> {
+        let clients = self.links.iter().filter(|(_, link)| link.owner == Owner::Client);
+        let mut quiet: Vec<(Instant, u64)> = clients.map(|(key, link)| (link.heard, *key)).collect();
+        quiet.retain(|(heard, _)| heard.elapsed() >= quiet_for);
+        quiet.sort_unstable();
+        quiet.into_iter().map(|(_, key)| ClientId(key)).collect()
+    }
+
     /// Where a client's connection comes from.
     pub fn client_address(&self, client: ClientId) -> Option<SocketAddr> {
         self.links.get(&client.0).filter(|link| link.owner == Owner::Client).map(|link| link.address)
@@ -334,6 +359,7 @@ fn context(settings: &Settings) -> Context {
         log_limit: LogLimit::default(),
         faults: FaultMap::default(),
         seen: Seen::new(&settings.seen),
+        sources: Arc::default(),
     }
 }
 

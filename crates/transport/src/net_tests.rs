@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -16,6 +16,7 @@ use crate::exchange::{Channel, SecureChannel};
 use crate::frame::FRAME_MAX_BYTES;
 use crate::handshake::{Answer, Refusal, RefuseCode, Reply, Verdict};
 use crate::hello::{AcceptorHello, HEADER_BYTES, Header, SPOKEN};
+use crate::kind::Kind;
 use crate::noise;
 use crate::secret::NO_KEY;
 
@@ -53,6 +54,29 @@ fn sealed(channel: &mut SecureChannel, payloads: &[&[u8]]) -> BytesMut {
 
 async fn write(channel: &mut SecureChannel, bytes: &[u8]) {
     channel.stream.write_all(bytes).await.unwrap();
+}
+
+/// Sends so many empty frames of this kind.
+async fn say(channel: &mut SecureChannel, kind: Kind, times: usize) {
+    let mut out = BytesMut::new();
+    for _ in 0..times {
+        channel.session.sealer.seal_kind(kind, b"", &mut out).unwrap();
+    }
+    write(channel, &out).await;
+}
+
+/// The kind of the next frame; `None` at the end of the connection.
+async fn heard(channel: &mut SecureChannel) -> Option<Kind> {
+    loop {
+        let mut opened = BytesMut::new();
+        if let Some((used, kind)) = channel.session.opener.open(&channel.input, FRAME_MAX_BYTES, &mut opened).unwrap() {
+            bytes::Buf::advance(&mut channel.input, used);
+            return Some(kind);
+        }
+        if channel.stream.read_buf(&mut channel.input).await.unwrap() == 0 {
+            return None;
+        }
+    }
 }
 
 #[tokio::test]
@@ -157,21 +181,167 @@ async fn one_turn_takes_a_bounded_amount_from_a_link_that_never_stops() {
     });
     for _ in 0..20_000 {
         assert!(matches!(next(&mut net).await, Event::ClientFrame { .. }));
-        assert!(net.events.payload_bytes() <= 2 * SCRATCH_BYTES + 1024, "{} bytes", net.events.payload_bytes());
+        assert!(net.events.held_bytes() <= 2 * SCRATCH_BYTES, "{} bytes", net.events.held_bytes());
     }
     drop(net);
     writer.join().unwrap();
+}
+
+#[tokio::test]
+async fn an_empty_frame_ends_a_clients_connection() {
+    let mut net = net();
+    let mut client = raw_client(&mut net).await;
+    let frames = sealed(&mut client, &[b"x", b"", b"y"]);
+    write(&mut client, &frames).await;
+    assert!(matches!(next(&mut net).await, Event::ClientFrame { payload, .. } if payload == "x"));
+    assert!(matches!(next(&mut net).await, Event::ClientGone { .. }));
+}
+
+/// A frame of one byte costs its sender little and this process a report.
+#[tokio::test]
+async fn one_turn_takes_a_bounded_number_of_frames_from_all_clients_together() {
+    let mut net = net();
+    let mut clients = Vec::new();
+    for _ in 0..4 {
+        clients.push(raw_client(&mut net).await);
+    }
+    for client in &mut clients {
+        let flood = sealed(client, &[&b"x"[..]; 10_000]);
+        write(client, &flood).await;
+    }
+    let mut seen: HashMap<ClientId, usize> = HashMap::new();
+    for _ in 0..40_000 {
+        let Event::ClientFrame { client, .. } = next(&mut net).await else { panic!("not a frame") };
+        *seen.entry(client).or_default() += 1;
+        let limit = CLIENT_FRAMES_PER_TURN * (size_of::<Event>() + 1);
+        assert!(net.events.held_bytes() <= limit, "{} bytes", net.events.held_bytes());
+    }
+    assert_eq!(seen.into_values().collect::<Vec<_>>(), [10_000; 4], "no frame is lost");
+}
+
+#[tokio::test]
+async fn peers_are_served_before_clients_that_came_first() {
+    let (mut net, _peer) = net_and_peer().await;
+    let ((mut peer, _), _) = tokio::join!(dial_by_hand(net.local_addr(), 1), next(&mut net));
+    let mut client = raw_client(&mut net).await;
+    assert!(timeout(Duration::from_millis(5), net.event()).await.is_err());
+    let flood = sealed(&mut client, &[&b"x"[..]; 1000]);
+    write(&mut client, &flood).await;
+    assert!(matches!(next(&mut net).await, Event::ClientFrame { .. }), "the client's turn has come");
+    while net.queued().is_some() {}
+    let beat = sealed(&mut peer, &[b"beat"]);
+    write(&mut peer, &beat).await;
+    // The client's link waits in front, with 900 frames; the runtime has to see the peer's bytes.
+    let _ = timeout(Duration::from_millis(5), std::future::pending::<()>()).await;
+    assert!(matches!(next(&mut net).await, Event::Frame { from: 1, .. }));
+}
+
+#[tokio::test]
+async fn pings_are_answered_and_never_queue_more_than_one_pong() {
+    let mut net = net();
+    let mut client = raw_client(&mut net).await;
+    say(&mut client, Kind::Ping, 1).await;
+    assert_eq!(quietly(&mut net, heard(&mut client)).await, Some(Kind::Pong));
+    // This client does not read: the replies fill its socket, and the pongs behind them are one.
+    let key = *net.links.keys().next().unwrap();
+    let mut queued = 0;
+    while queued < 1 << 20 {
+        assert!(net.reply(ClientId(key), &[7; 65_536]));
+        net.flush_all();
+        queued = net.links[&key].held_bytes();
+    }
+    for _ in 0..100 {
+        say(&mut client, Kind::Ping, 100).await;
+        let _ = timeout(Duration::from_millis(1), net.event()).await;
+    }
+    assert_eq!(net.links[&key].held_bytes(), queued + crate::secure::wire_bytes(0));
+}
+
+#[tokio::test]
+async fn a_silent_link_is_asked_twice_and_then_reported_and_one_that_answers_stays() {
+    let (mut net, _peer) = net_and_peer_with(|settings| settings.link_heartbeat = Duration::from_millis(40)).await;
+    let ((mut channel, _), _) = tokio::join!(dial_by_hand(net.local_addr(), 1), next(&mut net));
+    for _ in 0..4 {
+        assert_eq!(quietly(&mut net, heard(&mut channel)).await, Some(Kind::Ping));
+        say(&mut channel, Kind::Pong, 1).await;
+    }
+    assert_eq!(next(&mut net).await, Event::Down { peer: 1, incarnation: PEER, why: DownReason::Silent });
+    net.drop_ended();
+    for expected in [Some(Kind::Ping), Some(Kind::Ping), None] {
+        assert_eq!(heard(&mut channel).await, expected, "asked twice before it was given up");
+    }
+}
+
+/// Nothing of the old process arrives: its machine has lost its power.
+#[tokio::test]
+async fn a_later_process_replaces_a_link_that_gives_no_sign_of_life() {
+    let next_run = Incarnation { counter: 6, nonce: 6 };
+    let (mut net, _peer) = net_and_peer_with(|settings| settings.probe_timeout = Duration::from_millis(50)).await;
+    let address = net.local_addr();
+    let ((_old, _), up) = tokio::join!(dial_by_hand(address, 1), next(&mut net));
+    assert_eq!(up, Event::Up { peer: 1, incarnation: PEER });
+    let ((_new, verdict), down) = tokio::join!(dial_by_hand_as(next_run, address, 1), next(&mut net));
+    assert!(matches!(verdict, Verdict::Welcome { .. }), "{verdict:?}");
+    assert_eq!(down, Event::Down { peer: 1, incarnation: PEER, why: DownReason::Replaced });
+    assert_eq!(next(&mut net).await, Event::Up { peer: 1, incarnation: next_run });
+    assert_eq!(net.peer_incarnation(1), Some(next_run));
+}
+
+#[tokio::test]
+async fn a_later_process_is_refused_while_the_old_link_answers_and_admitted_when_it_ends() {
+    let next_run = Incarnation { counter: 6, nonce: 6 };
+    let (mut net, _peer) = net_and_peer_with(|settings| settings.probe_timeout = Duration::from_secs(60)).await;
+    let address = net.local_addr();
+    let ((mut old, _), _) = tokio::join!(dial_by_hand(address, 1), next(&mut net));
+    let answering = async {
+        assert_eq!(heard(&mut old).await, Some(Kind::Ping));
+        say(&mut old, Kind::Pong, 1).await;
+        old
+    };
+    let both = async { tokio::join!(dial_by_hand_as(next_run, address, 1), answering) };
+    let ((_, verdict), old) = quietly(&mut net, both).await;
+    assert!(matches!(verdict, Verdict::Refused(Refusal { code: RefuseCode::Duplicate, .. })), "{verdict:?}");
+
+    // It dials again, and while it waits for the probe the old connection is closed.
+    let closing = async {
+        let mut old = old;
+        assert_eq!(heard(&mut old).await, Some(Kind::Ping));
+    };
+    let ((_new, verdict), (), down) = tokio::join!(dial_by_hand_as(next_run, address, 2), closing, next(&mut net));
+    assert_eq!(down, Event::Down { peer: 1, incarnation: PEER, why: DownReason::Remote });
+    assert!(matches!(verdict, Verdict::Welcome { .. }), "{verdict:?}");
+    assert_eq!(next(&mut net).await, Event::Up { peer: 1, incarnation: next_run });
+}
+
+#[tokio::test]
+async fn a_later_process_that_left_before_the_end_of_the_probe_is_not_reported() {
+    let next_run = Incarnation { counter: 6, nonce: 6 };
+    let (mut net, _peer) = net_and_peer_with(|settings| settings.probe_timeout = Duration::from_millis(100)).await;
+    let address = net.local_addr();
+    let ((_old, _), _) = tokio::join!(dial_by_hand(address, 1), next(&mut net));
+    let impatient = timeout(Duration::from_millis(30), dial_by_hand_as(next_run, address, 1));
+    let (result, down) = tokio::join!(impatient, next(&mut net));
+    assert!(result.is_err());
+    assert_eq!(down, Event::Down { peer: 1, incarnation: PEER, why: DownReason::Silent });
+    let ((_new, verdict), up) = tokio::join!(dial_by_hand_as(next_run, address, 2), next(&mut net));
+    assert!(matches!(verdict, Verdict::Welcome { .. }), "{verdict:?}");
+    assert_eq!(up, Event::Up { peer: 1, incarnation: next_run });
 }
 
 const PEER: Incarnation = Incarnation { counter: 5, nonce: 5 };
 
 /// Member 2, with the address of a member 1 that the test plays by hand.
 async fn net_and_peer() -> (Net, TcpListener) {
+    net_and_peer_with(|_| {}).await
+}
+
+async fn net_and_peer_with(change: impl FnOnce(&mut Settings)) -> (Net, TcpListener) {
     let peer = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let peers = vec![(1, peer.local_addr().unwrap().to_string())];
     let listener = StdListener::bind("127.0.0.1:0").unwrap();
-    let net = Net::start(Settings::new("test", 2, Incarnation { counter: 1, nonce: 1 }, peers), listener).unwrap();
-    (net, peer)
+    let mut settings = Settings::new("test", 2, Incarnation { counter: 1, nonce: 1 }, peers);
+    change(&mut settings);
+    (Net::start(settings, listener).unwrap(), peer)
 }
 
 /// Member 1 dials member 2, as far as the verdict.
@@ -333,7 +503,7 @@ async fn each_end_of_a_peers_connection_is_named_for_what_it_was() {
                 assert!(net.send(1, b"back"));
                 net.flush();
                 let mut back = vec![0; crate::secure::wire_bytes(4)];
-                tokio::io::AsyncReadExt::read_exact(&mut channel.stream, &mut back).await.unwrap();
+                channel.stream.read_exact(&mut back).await.unwrap();
                 write(&mut channel, &back).await;
             }
             _ => {

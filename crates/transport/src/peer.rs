@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
 use types::Dice;
 
+use crate::accept::Accepted;
+use crate::admit::Claim;
 use crate::dial::Running;
 
 /// Traffic with one peer since the start, over all connections.
@@ -26,6 +29,8 @@ pub(crate) struct Peer {
     /// The key of its connection.
     pub(crate) link: Option<u64>,
     pub(crate) dial: Option<Running>,
+    /// Under way while a later process of this peer waits to be connected.
+    pub(crate) probe: Option<Probe>,
     /// Dials begun so far; see [`mod@crate::admit`].
     pub(crate) dials: u64,
     pub(crate) backoff: Backoff,
@@ -34,8 +39,24 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn new(address: String, backoff: Backoff) -> Self {
-        Self { address, wanted: false, link: None, dial: None, dials: 0, backoff, counters: Counters::default() }
+        let counters = Counters::default();
+        Self { address, wanted: false, link: None, dial: None, probe: None, dials: 0, backoff, counters }
     }
+}
+
+/// A question to the peer's connection: is its process alive?
+#[derive(Debug)]
+pub(crate) struct Probe {
+    pub(crate) begun: Instant,
+    pub(crate) until: Instant,
+    pub(crate) newcomer: Newcomer,
+}
+
+/// A process that is connected if the old connection does not answer.
+#[derive(Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) claim: Claim,
+    pub(crate) accepted: Accepted,
 }
 
 /// Growing pauses between dials.

@@ -2,7 +2,8 @@
 //!
 //! A frame is a four-byte big-endian length and that many bytes: Noise messages of 65,535 bytes each, and a shorter one
 //! at the end (its payload may be empty). So a message tells by its own length, which its tag covers, whether its frame
-//! continues, and frames can be neither joined nor split by changing the lengths in clear.
+//! continues, and frames can be neither joined nor split by changing the lengths in clear. The first sealed byte is the
+//! frame's [`Kind`].
 //!
 //! Each direction has its own key, and the number of a message is its nonce: a message that was changed, left out,
 //! repeated, moved or sent back does not open.
@@ -10,14 +11,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bytes::{BufMut, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 use snow::StatelessTransportState;
 
-use crate::frame::{FRAME_MAX_BYTES, FrameError, PREFIX_BYTES};
+use crate::frame::{FRAME_MAX_BYTES, FrameError, KIND_BYTES, PREFIX_BYTES};
+use crate::kind::Kind;
 
 const TAG_BYTES: usize = 16;
 /// The largest message of Noise.
 const MESSAGE_MAX_BYTES: usize = 65_535;
+/// A larger buffer is not kept.
+const KEEP_BYTES: usize = 4 << 10;
 const CHUNK_BYTES: usize = MESSAGE_MAX_BYTES - TAG_BYTES;
 
 /// Both directions of one connection.
@@ -31,6 +35,8 @@ pub(crate) struct Session {
 pub(crate) struct Sealer {
     noise: Arc<StatelessTransportState>,
     next: u64,
+    /// Kind and payload beside each other, as they are sealed.
+    plain: Vec<u8>,
 }
 
 /// Opens what is received.
@@ -46,44 +52,65 @@ pub(crate) fn wire_bytes(payload_bytes: usize) -> usize {
 
 /// The same without the length in front.
 fn sealed_bytes(payload_bytes: usize) -> usize {
-    payload_bytes + (payload_bytes / CHUNK_BYTES + 1) * TAG_BYTES
+    let plain_bytes = KIND_BYTES + payload_bytes;
+    plain_bytes + (plain_bytes / CHUNK_BYTES + 1) * TAG_BYTES
 }
 
 impl Session {
     pub(crate) fn new(noise: StatelessTransportState) -> Self {
         let noise = Arc::new(noise);
-        Self { sealer: Sealer { noise: Arc::clone(&noise), next: 0 }, opener: Opener { noise, next: 0 } }
+        Self {
+            sealer: Sealer { noise: Arc::clone(&noise), next: 0, plain: Vec::new() },
+            opener: Opener { noise, next: 0 },
+        }
     }
 }
 
 impl Sealer {
     /// Appends a frame to `out`.
     pub(crate) fn seal(&mut self, payload: &[u8], out: &mut BytesMut) -> Result<(), FrameError> {
+        self.seal_kind(Kind::Data, payload, out)
+    }
+
+    pub(crate) fn seal_kind(&mut self, kind: Kind, payload: &[u8], out: &mut BytesMut) -> Result<(), FrameError> {
         if payload.len() > FRAME_MAX_BYTES {
             return Err(FrameError::TooLarge { bytes: payload.len(), max_bytes: FRAME_MAX_BYTES });
         }
         let sealed = sealed_bytes(payload.len());
         out.reserve(PREFIX_BYTES + sealed);
         out.put_u32(sealed as u32);
-        let mut rest = payload;
+        let (first, mut rest) = payload.split_at(payload.len().min(CHUNK_BYTES - KIND_BYTES));
+        let mut plain = std::mem::take(&mut self.plain);
+        plain.clear();
+        plain.push(kind as u8);
+        plain.extend_from_slice(first);
+        let mut chunk = plain.as_slice();
         loop {
-            let (chunk, later) = rest.split_at(rest.len().min(CHUNK_BYTES));
-            let start = out.len();
-            out.put_bytes(0, chunk.len() + TAG_BYTES);
-            // Fails only after 2^64 messages.
-            self.noise.write_message(self.next, chunk, &mut out[start..]).map_err(|_| FrameError::NotAuthentic)?;
-            self.next += 1;
+            self.seal_chunk(chunk, out)?;
             if chunk.len() < CHUNK_BYTES {
-                return Ok(());
+                break;
             }
-            rest = later;
+            (chunk, rest) = rest.split_at(rest.len().min(CHUNK_BYTES));
         }
+        if plain.capacity() <= KEEP_BYTES {
+            self.plain = plain;
+        }
+        Ok(())
+    }
+
+    fn seal_chunk(&mut self, chunk: &[u8], out: &mut BytesMut) -> Result<(), FrameError> {
+        let start = out.len();
+        out.put_bytes(0, chunk.len() + TAG_BYTES);
+        // Fails only after 2^64 messages.
+        self.noise.write_message(self.next, chunk, &mut out[start..]).map_err(|_| FrameError::NotAuthentic)?;
+        self.next += 1;
+        Ok(())
     }
 }
 
 impl Opener {
-    /// Opens the frame at the beginning of `wire`, if all of it is there: appends its payload to `opened` and returns
-    /// how many bytes of `wire` it took. After an error the stream is over.
+    /// Opens the frame at the beginning of `wire`, if all of it is there: puts its payload into `opened`, which is empty,
+    /// and returns how many bytes of `wire` it took and its kind. After an error the stream is over.
     ///
     /// The length in front is not trusted: it reserves nothing, and memory grows with the bytes that have arrived.
     pub(crate) fn open(
@@ -91,7 +118,7 @@ impl Opener {
         wire: &[u8],
         max_bytes: usize,
         opened: &mut BytesMut,
-    ) -> Result<Option<usize>, FrameError> {
+    ) -> Result<Option<(usize, Kind)>, FrameError> {
         let Some((prefix, rest)) = wire.split_first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
         let bytes = u32::from_be_bytes(*prefix) as usize;
         if bytes > sealed_bytes(max_bytes) {
@@ -101,8 +128,7 @@ impl Opener {
             return Err(FrameError::NotAuthentic);
         }
         let Some(sealed) = rest.get(..bytes) else { return Ok(None) };
-        let start = opened.len();
-        if opened.capacity() < start + bytes {
+        if opened.capacity() < bytes {
             // The frames behind this one share the memory.
             opened.reserve(wire.len());
         }
@@ -112,7 +138,9 @@ impl Opener {
             self.noise.read_message(self.next, message, &mut opened[start..]).map_err(|_| FrameError::NotAuthentic)?;
             self.next += 1;
         }
-        Ok(Some(PREFIX_BYTES + bytes))
+        let kind = opened.first().and_then(|&byte| Kind::from_byte(byte)).ok_or(FrameError::NoKind)?;
+        opened.advance(KIND_BYTES);
+        Ok(Some((PREFIX_BYTES + bytes, kind)))
     }
 }
 

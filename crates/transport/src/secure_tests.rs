@@ -30,7 +30,10 @@ fn seal(session: &mut Session, payload: &[u8]) -> BytesMut {
 fn open(session: &mut Session, wire: &[u8]) -> Result<Option<(usize, BytesMut)>, FrameError> {
     let mut opened = BytesMut::new();
     let used = session.opener.open(wire, FRAME_MAX_BYTES, &mut opened)?;
-    Ok(used.map(|used| (used, opened)))
+    Ok(used.map(|(used, kind)| {
+        assert_eq!(kind, Kind::Data);
+        (used, opened)
+    }))
 }
 
 fn is_forged(result: &Result<Option<(usize, BytesMut)>, FrameError>) -> bool {
@@ -44,7 +47,8 @@ fn pattern(bytes: usize) -> Vec<u8> {
 #[test]
 fn frames_of_every_size_around_a_chunk_come_out_whole() {
     let (mut one, mut two) = sessions();
-    let sizes = [0, 1, 65_518, 65_519, 65_520, 65_535, 65_536, 131_037, 131_038, 131_039, FRAME_MAX_BYTES];
+    let sizes =
+        [0, 1, 65_517, 65_518, 65_519, 65_520, 65_535, 65_536, 131_036, 131_037, 131_038, 131_039, FRAME_MAX_BYTES];
     for size in sizes {
         let payload = pattern(size);
         let wire = seal(&mut one, &payload);
@@ -68,7 +72,7 @@ fn frames_share_memory_and_a_length_reserves_none() {
     let (mut one, mut two) = sessions();
     let wire: Vec<u8> = [&b"first"[..], b"", b"third"].iter().flat_map(|payload| seal(&mut one, payload)).collect();
     let (mut opened, mut at, mut frames) = (BytesMut::new(), 0, Vec::new());
-    while let Some(used) = two.opener.open(&wire[at..], FRAME_MAX_BYTES, &mut opened).unwrap() {
+    while let Some((used, _)) = two.opener.open(&wire[at..], FRAME_MAX_BYTES, &mut opened).unwrap() {
         at += used;
         frames.push(opened.split().freeze());
     }
@@ -95,8 +99,8 @@ fn a_frame_opens_once_in_its_place_at_its_end_only() {
 /// The lengths stand in clear, so the ends of frames must be told by what is sealed.
 #[test]
 fn frames_can_be_neither_joined_nor_split() {
-    let full = CHUNK_BYTES;
-    for sizes in [(full, 100), (full - 1, 100), (0, 5), (2 * full, 0)] {
+    let full = CHUNK_BYTES - KIND_BYTES;
+    for sizes in [(full, 100), (full - 1, 100), (0, 5), (CHUNK_BYTES + full, 0)] {
         let (mut one, mut two) = sessions();
         let (first, second) = (seal(&mut one, &pattern(sizes.0)), seal(&mut one, &pattern(sizes.1)));
         let joined = [&first[4..], &second[4..]].concat();
@@ -216,7 +220,7 @@ fn costs_are_printed() {
             }
             best[0] = best[0].min(start.elapsed() / count);
             let (start, mut at) = (Instant::now(), 0);
-            while let Some(used) = two.opener.open(&wire[at..], FRAME_MAX_BYTES, &mut opened).unwrap() {
+            while let Some((used, _)) = two.opener.open(&wire[at..], FRAME_MAX_BYTES, &mut opened).unwrap() {
                 at += used;
                 opened.clear();
             }
@@ -227,4 +231,23 @@ fn costs_are_printed() {
     let [dialler, acceptor, stranger, _] = best;
     println!("handshake: dialler {dialler:?}, acceptor {acceptor:?}, stranger's first message {stranger:?}");
     println!("frames: {}", lines.join("; "));
+}
+
+#[test]
+fn a_frame_keeps_its_kind_and_a_frame_without_one_is_refused() {
+    let (mut one, mut two) = sessions();
+    for kind in [Kind::Data, Kind::Ping, Kind::Pong] {
+        let (mut wire, mut opened) = (BytesMut::new(), BytesMut::new());
+        one.sealer.seal_kind(kind, b"", &mut wire).unwrap();
+        assert_eq!(two.opener.open(&wire, FRAME_MAX_BYTES, &mut opened).unwrap(), Some((wire.len(), kind)));
+        assert!(opened.is_empty());
+    }
+    for plain in [&b""[..], b"\x03", b"\xff"] {
+        let (mut one, mut two) = sessions();
+        let mut wire = BytesMut::new();
+        wire.put_u32((plain.len() + TAG_BYTES) as u32);
+        one.sealer.seal_chunk(plain, &mut wire).unwrap();
+        let refused = two.opener.open(&wire, FRAME_MAX_BYTES, &mut BytesMut::new());
+        assert!(matches!(refused, Err(FrameError::NoKind)), "{}", plain.escape_ascii());
+    }
 }

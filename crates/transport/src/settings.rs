@@ -35,8 +35,14 @@ pub struct Settings {
     pub client_total_bytes: usize,
     /// Authenticated clients at one time; one more is refused as busy.
     pub clients_max: usize,
-    /// Connections inside their handshake at one time; one more closes the oldest.
+    /// Connections inside their handshake at one time; one more closes the oldest of the address that has most of them.
+    /// One address may have a quarter of them.
     pub unauthenticated_max: usize,
+    /// A peer's link that received nothing for this long is asked for a sign of life; it ends after two questions without
+    /// an answer.
+    pub link_heartbeat: Duration,
+    /// How long a peer's link may take to answer when a later process of the peer waits to be connected.
+    pub probe_timeout: Duration,
 }
 
 impl Settings {
@@ -59,6 +65,8 @@ impl Settings {
             client_total_bytes: 16 << 20,
             clients_max: 1024,
             unauthenticated_max: 256,
+            link_heartbeat: Duration::from_secs(5),
+            probe_timeout: Duration::from_secs(1),
         }
     }
 }

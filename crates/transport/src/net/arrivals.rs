@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{ARRIVALS_PER_TURN, Net};
 use crate::accept::{Accepted, Arrival, Authenticated};
-use crate::admit::{Admission, Claim, Standing, admit};
+use crate::admit::{Admission, Claim, admit};
 use crate::codec;
 use crate::dial::{Connected, Dial, DialError, Running, Stage};
 use crate::event::{ClientId, DownReason, Event};
@@ -23,6 +23,7 @@ impl Net {
                 Poll::Ready(Some(Arrival::Dialled { peer, attempt, result })) => self.dialled(peer, attempt, result),
                 Poll::Ready(Some(Arrival::Accepted(accepted))) => self.accepted(accepted),
                 Poll::Ready(Some(Arrival::Doubted(peer))) => self.doubted(peer),
+                Poll::Ready(Some(Arrival::OutOfDescriptors)) => self.events.push(Event::OutOfDescriptors),
                 Poll::Ready(None) | Poll::Pending => return,
             }
         }
@@ -114,24 +115,29 @@ impl Net {
         self.welcome(key, link, 0);
     }
 
-    fn accepted_peer(&mut self, claim: Claim, Accepted { channel, address, refuse, .. }: Accepted) {
+    fn accepted_peer(&mut self, claim: Claim, accepted: Accepted) {
         // The rest of the old connection is read first, above all its end: a restarted process closed its old
         // connection before it opened this one.
         if let Some(old) = self.peers.get(&claim.id).and_then(|peer| peer.link) {
-            self.serve(old, READS_TO_DRAIN);
+            self.serve(old, READS_TO_DRAIN, usize::MAX);
         }
         match self.decide(&claim) {
             Admission::Refuse(refusal) => {
-                let _ = refuse.send((channel, refusal));
-                return;
+                let _ = accepted.refuse.send((accepted.channel, refusal));
             }
-            Admission::Keep => {}
+            Admission::Keep => self.keep(claim, accepted),
+            Admission::Probe => self.probe(claim, accepted),
             Admission::Replace => {
                 if let Some(old) = self.peers.get(&claim.id).and_then(|peer| peer.link) {
                     self.end(old, Some(DownReason::Replaced));
                 }
+                self.keep(claim, accepted);
             }
         }
+    }
+
+    /// Makes an authenticated connection the link of its peer, which has none.
+    pub(super) fn keep(&mut self, claim: Claim, Accepted { channel, address, .. }: Accepted) {
         let Some(peer) = self.peers.get_mut(&claim.id) else { return };
         peer.dial = None;
         let own_dials = peer.dials;
@@ -147,10 +153,7 @@ impl Net {
     }
 
     fn decide(&self, claim: &Claim) -> Admission {
-        let standing = self.link_of(claim.id).and_then(|link| match link.owner {
-            Owner::Peer { incarnation, floor, .. } => Some(Standing { incarnation, floor, address: link.address }),
-            Owner::Client => None,
-        });
+        let standing = self.standing(claim.id);
         if standing.is_none()
             && let Err(refusal) = self.context.seen.check(self.settings.id, claim.id, claim.incarnation)
         {

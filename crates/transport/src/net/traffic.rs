@@ -2,60 +2,78 @@
 
 use tracing::error;
 
-use super::{Net, TURN_BYTES};
+use super::{CLIENT_FRAMES_PER_TURN, Net, TURN_BYTES};
 use crate::event::{ClientId, DownReason, Event};
 use crate::frame::FRAME_MAX_BYTES;
 use crate::link::{Owner, Turn};
 
 /// Socket reads per link and turn; the second one usually finds the socket empty and arms its waker.
 const READS_PER_TURN: usize = 2;
+/// Frames per peer and turn.
+const PEER_FRAMES_PER_TURN: usize = 1024;
 /// Reads that empty an ending link; the kernel holds no more than this many buffers' worth.
 pub(super) const READS_TO_DRAIN: usize = 64;
 
 impl Net {
-    /// Serves every ready link, oldest first, until there is enough for the owner to do. The other links keep their
-    /// places in the queue, so a flood on one link delays them by one turn and no more.
+    /// Serves every ready link, peers before clients and oldest first, until there is enough for the owner to do. The
+    /// other links keep their places in the queue, so a flood on one link delays them by one turn and no more.
     pub(super) fn take_turn(&mut self) {
-        self.ready.take(&mut self.turn);
-        for _ in 0..self.turn.len() {
-            let Some(key) = self.turn.pop_front() else { break };
-            self.serve(key, READS_PER_TURN);
-            if self.events.payload_bytes() >= TURN_BYTES {
+        self.ready.take(&mut self.woken);
+        for key in self.woken.drain(..) {
+            match self.links.get(&key).map(|link| link.owner) {
+                Some(Owner::Peer { .. }) => self.turn_peers.push_back(key),
+                Some(Owner::Client) => self.turn_clients.push_back(key),
+                None => {}
+            }
+        }
+        for _ in 0..self.turn_peers.len() {
+            let Some(key) = self.turn_peers.pop_front() else { break };
+            self.serve(key, READS_PER_TURN, PEER_FRAMES_PER_TURN);
+            if self.events.held_bytes() >= TURN_BYTES {
                 break;
             }
         }
+        // At least one frame of a client: peers that never stop must not silence all clients.
+        let mut frames = CLIENT_FRAMES_PER_TURN;
+        for number in 0..self.turn_clients.len() {
+            if frames == 0 || (number > 0 && self.events.held_bytes() >= TURN_BYTES) {
+                break;
+            }
+            let Some(key) = self.turn_clients.pop_front() else { break };
+            frames = frames.saturating_sub(self.serve(key, READS_PER_TURN, frames));
+        }
     }
 
-    /// Writes and reads one link, and ends it if it is over.
-    pub(super) fn serve(&mut self, key: u64, reads: usize) {
-        let Some(link) = self.links.get_mut(&key) else { return };
+    /// Writes and reads one link, and ends it if it is over. Returns how many frames came of it.
+    pub(super) fn serve(&mut self, key: u64, reads: usize, frames_max: usize) -> usize {
+        let Some(link) = self.links.get_mut(&key) else { return 0 };
         link.write();
-        let events = &mut self.events;
-        let turn = match link.owner {
-            Owner::Client => link.read(&mut self.scratch, reads, |payload| {
-                events.push(Event::ClientFrame { client: ClientId(key), payload });
-            }),
-            Owner::Peer { id, .. } => {
-                let counters = self.peers.get_mut(&id).map(|peer| &mut peer.counters);
-                let (mut frames, mut bytes) = (0, 0);
-                let turn = link.read(&mut self.scratch, reads, |payload| {
-                    frames += 1;
-                    bytes += payload.len() as u64;
-                    events.push(Event::Frame { from: id, payload });
-                });
-                if let Some(counters) = counters {
-                    counters.frames_in += frames;
-                    counters.bytes_in += bytes;
-                }
-                turn
-            }
-        };
+        let (events, owner) = (&mut self.events, link.owner);
+        let (mut frames, mut bytes) = (0, 0);
+        let turn = link.read(&mut self.scratch, reads, frames_max, |payload| {
+            frames += 1;
+            bytes += payload.len() as u64;
+            events.push(match owner {
+                Owner::Client => Event::ClientFrame { client: ClientId(key), payload },
+                Owner::Peer { id, .. } => Event::Frame { from: id, payload },
+            });
+        });
         match turn {
             Turn::Idle => {}
             Turn::More => link.wake(),
             Turn::Ended(why) => self.end(key, Some(why)),
         }
-        self.recount(key);
+        match owner {
+            Owner::Client => self.recount(key),
+            Owner::Peer { id, .. } => {
+                if let Some(peer) = self.peers.get_mut(&id) {
+                    peer.counters.frames_in += frames as u64;
+                    peer.counters.bytes_in += bytes;
+                }
+                self.answered(id);
+            }
+        }
+        frames
     }
 
     /// Queues a frame on a link, or ends the link if its queue is full.
@@ -105,11 +123,11 @@ impl Net {
                 if let Some(why) = why {
                     self.events.push(Event::Down { peer: id, incarnation, why });
                 }
+                self.ended.push(link);
                 // A replaced link has its successor already.
-                if why != Some(DownReason::Replaced) {
+                if !self.admit_newcomer(id) && why != Some(DownReason::Replaced) {
                     self.redial(id);
                 }
-                self.ended.push(link);
             }
         }
     }

@@ -95,7 +95,8 @@ async fn at_the_cap_the_oldest_stranger_is_closed_and_members_still_get_in() {
     });
     let address = net.local_addr();
     let mut strangers = Vec::new();
-    for _ in 0..8 {
+    // One address has a share of the places: of 8, loopback has 6.
+    for _ in 0..6 {
         strangers.push(TcpStream::connect(address).await.unwrap());
     }
     let mut oldest = strangers.remove(0);
