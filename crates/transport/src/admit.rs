@@ -3,12 +3,13 @@
 //! Each connection is kept or dropped by two steps: its acceptor *admits* it (and sends the welcome), its dialler takes
 //! it over when the welcome arrives. Let H be the member with the higher id and L the other.
 //!
-//! **Two dials at once.** H's dial is *committed* just before H sends its proof; the step is one atomic exchange on the
-//! dial's [`Stage`](crate::dial::Stage), so of "commit this dial" and "admit that connection instead" exactly one
+//! **Two dials at once.** H's dial is *committed* just before H says so
+//! ([`Reply::Commit`](crate::handshake::Reply), behind both hellos); the step is one atomic exchange on the dial's
+//! [`Stage`](crate::dial::Stage), so of "commit this dial" and "admit that connection instead" exactly one
 //! happens. H admits L's connection only by cancelling its own dial, which fails once the dial is committed; then H
 //! answers [`AlreadyConnected`](RefuseCode::AlreadyConnected). L admits H's connection whenever it has none, and drops
-//! its own dial for it: L can only be asked to admit a committed dial. So if H admits L's connection, no proof of H's
-//! dial exists and L never admits it; if H commits its dial, H does not admit L's. Neither end ever reports the dropped
+//! its own dial for it: L can only be asked to admit a committed dial. So if H admits L's connection, H never says
+//! that it keeps its own dial and L never admits it; if H commits its dial, H does not admit L's. Neither end ever reports the dropped
 //! connection as up, so no frame is lost and no false `Down` is reported. When both dial in the same moment H commits
 //! first, since its commit needs one message less than L's admission.
 //!

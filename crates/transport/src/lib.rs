@@ -1,4 +1,4 @@
-//! Framed TCP between the members of a cluster and their clients.
+//! Encrypted frames over TCP between the members of a cluster and their clients.
 //!
 //! The crate carries opaque bytes and knows nothing about elections. One [`Net`] per process owns every authenticated
 //! connection; the task that owns the `Net` reads and writes the sockets itself, so a frame costs no task switch.
@@ -7,11 +7,13 @@
 //! What must stay absent:
 //! - No byte from the wire is trusted: lengths are checked before anything is reserved, every value is decoded under a
 //!   limit, and nothing here panics on input.
+//! - Nothing is believed before it is proven, and nothing but a header is ever sent in clear: the module `handshake` has
+//!   the steps, `noise` what each of them proves, `secure` what a frame looks like.
 //! - No peer delays another: queues are bounded per connection, reads are bounded per turn, and dials run in their own
 //!   tasks.
 //! - No second connection between two members is ever reported: the module `admit` has the argument.
-//! - No encoding of values outside [`codec`]: swapping it touches one file. The clear part of a hello, which never
-//!   changes, is a layout of its own in the module `hello`.
+//! - No encoding of values outside [`codec`]: swapping it touches one file. The header, which never changes, is
+//!   a layout of its own in the module `hello`.
 
 mod accept;
 mod admit;

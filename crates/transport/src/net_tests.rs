@@ -17,8 +17,8 @@ use crate::frame::FRAME_MAX_BYTES;
 use crate::handshake::{Answer, Refusal, RefuseCode, Reply, Verdict};
 use crate::hello::{AcceptorHello, HEADER_BYTES, Header, SPOKEN};
 use crate::kind::Kind;
-use crate::noise;
-use crate::secret::NO_KEY;
+use crate::noise::{self, Dialling};
+use crate::secret::{Key, NO_KEY};
 
 fn net() -> Net {
     let listener = StdListener::bind("127.0.0.1:0").unwrap();
@@ -620,7 +620,7 @@ async fn a_dialler_that_only_repeats_a_first_message_learns_and_causes_nothing()
     let keys = Keys::new(None);
     for access in Access::ALL {
         let header = Header { versions: SPOKEN, access, key_id: NO_KEY }.to_bytes();
-        let (_, message) = noise::Dialling::begin(keys.of(access).unwrap(), &header).unwrap();
+        let (_, message) = Dialling::begin(keys.of(access).unwrap(), &header).unwrap();
         for _ in 0..2 {
             let replay = async {
                 let mut channel = Channel::new(TcpStream::connect(net.local_address).await.unwrap());
@@ -657,4 +657,56 @@ async fn the_header_of_the_acceptor_is_bound_to_the_session() {
     let hello = DiallerHello { cluster: "test".to_owned(), peer: None };
     let (result, _channel) = tokio::join!(introduce(stream, &keys, Access::Operator, &hello, |_| Ok(())), accepting);
     assert!(matches!(result, Err(HandshakeError::Exchange(_))), "{result:?}");
+}
+
+/// Sends a header and a first message, made with this key, and returns the answer and what makes a session of it.
+async fn first_frame(net: &Net, header: Header, key: &Key) -> Option<(Dialling, Channel, bytes::Bytes)> {
+    let mut channel = Channel::new(TcpStream::connect(net.local_address).await.unwrap());
+    let (dialling, message) = Dialling::begin(key, &header.to_bytes()).unwrap();
+    channel.send(&[&header.to_bytes()[..], &message].concat()).await.unwrap();
+    let answer = timeout(Duration::from_secs(10), channel.receive()).await.expect("neither answered nor closed");
+    answer.ok().map(|answer| (dialling, channel, answer))
+}
+
+/// A later release that still speaks version 3: both headers are bound, whatever else they offer.
+#[tokio::test]
+async fn a_dialler_of_a_range_that_holds_our_version_is_served_in_it() {
+    let mut net = net();
+    let keys = Keys::new(None);
+    let header = Header { versions: crate::hello::Versions { min: 2, max: 9 }, access: Access::Reader, key_id: NO_KEY };
+    let (dialling, channel, answer) = first_frame(&net, header, keys.of(Access::Reader).unwrap()).await.unwrap();
+    let (session, bound) = dialling.finish(&answer[HEADER_BYTES..]).unwrap();
+    assert_eq!(
+        (&answer[..HEADER_BYTES], &bound[..]),
+        (&Header { versions: SPOKEN, ..header }.to_bytes()[..], &answer[..HEADER_BYTES])
+    );
+    let mut channel = channel.secure(session, Access::Reader);
+    channel.send(&DiallerHello { cluster: "test".to_owned(), peer: None }).await.unwrap();
+    assert!(matches!(channel.receive::<Answer>().await.unwrap(), Answer::Hello(hello) if hello.id == 1));
+    assert!(matches!(next(&mut net).await, Event::ClientUp { access: Access::Reader, .. }));
+}
+
+/// The key id of members stands in clear in every hello of a member, so knowing it must not help.
+#[tokio::test]
+async fn a_clients_key_opens_no_connection_of_members_nor_of_another_access() {
+    let secret = crate::Secret::from_bytes(b"sixteen bytes or more").unwrap();
+    let listener = StdListener::bind("127.0.0.1:0").unwrap();
+    let mut settings = Settings::new("test", 1, PEER, Vec::new());
+    settings.secret = Some(secret.clone());
+    let mut net = Net::start(settings, listener).unwrap();
+    let keys = Keys::new(Some(&secret));
+    for access in Access::ALL {
+        let right = keys.of(access).unwrap();
+        let header = Header { versions: SPOKEN, access, key_id: right.id };
+        for (other, key) in Access::ALL.map(|other| (other, keys.of(other).unwrap())) {
+            let answer = first_frame(&net, header, key).await;
+            assert_eq!(answer.is_some(), other == access, "{other} as {access}");
+            // Its own key id under another access: the hint names the right one, and there is no session.
+            let own = Header { key_id: key.id, ..header };
+            let (_, _, answer) = first_frame(&net, own, key).await.unwrap();
+            assert_eq!(answer.len() == HEADER_BYTES, other != access, "{other} as {access}");
+            assert_eq!(answer[..HEADER_BYTES], header.to_bytes());
+        }
+    }
+    assert!(timeout(Duration::from_millis(5), net.event()).await.is_err());
 }
