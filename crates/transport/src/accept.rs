@@ -168,7 +168,7 @@ async fn handshake(
         cluster: me.cluster.clone(),
         id: me.id,
         incarnation: me.incarnation,
-        facts: me.facts.clone(),
+        facts: me.told_facts(),
         nonce: nonce()?,
     };
     let acceptor_bytes = acceptor.to_bytes(version).map_err(ExchangeError::from)?;

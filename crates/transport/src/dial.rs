@@ -162,7 +162,7 @@ impl Dial {
 
 /// How this process introduces itself to a peer.
 pub(crate) fn role(me: &Identity, to: PeerId, attempt: u64) -> Role {
-    Role::Peer(PeerRole { id: me.id, to, incarnation: me.incarnation, attempt, facts: me.facts.clone() })
+    Role::Peer(PeerRole { id: me.id, to, incarnation: me.incarnation, attempt, facts: me.told_facts() })
 }
 
 /// Resolves `host:port` and connects to the first address that answers.

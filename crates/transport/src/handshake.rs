@@ -10,6 +10,7 @@
 //! dialler has to find the chosen version at the beginning of the acceptor's hello.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
@@ -25,6 +26,8 @@ pub type Facts = Vec<(String, String)>;
 
 /// A refusal quotes values of both sides, and must still fit into a handshake frame.
 const REFUSAL_TEXT_MAX_BYTES: usize = 2 << 10;
+/// The fact that is compared only where both sides have it.
+const CLUSTER_ID: &str = "cluster-id";
 const WRONG_SECRET: &str = "wrong secret";
 const DIALLER_LABEL: &[u8] = b"conclave dialler";
 const ACCEPTOR_LABEL: &[u8] = b"conclave acceptor";
@@ -55,6 +58,8 @@ pub enum RefuseCode {
     Stale { seen: u64 },
     /// The hello could not be read.
     Malformed,
+    /// The count of starts is one that no member has: above the ceiling, or far above the last one seen.
+    Run,
 }
 
 /// A refusal, as it is sent and logged.
@@ -96,7 +101,18 @@ pub(crate) struct Identity {
     pub(crate) id: PeerId,
     pub(crate) incarnation: Incarnation,
     pub(crate) facts: Facts,
+    pub(crate) cluster_id: KnownId,
     pub(crate) secret: Option<Secret>,
+}
+
+/// The id of the cluster, once this process knows it. It may become known while the process runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownId(Arc<OnceLock<String>>);
+
+impl KnownId {
+    pub(crate) fn set(&self, id: String) {
+        let _ = self.0.set(id);
+    }
 }
 
 /// The acceptor's answer to a hello. The acceptor's hello stays encoded: proofs cover bytes, not values.
@@ -158,16 +174,26 @@ impl Identity {
         self.check_facts(acceptor.id, &acceptor.facts)
     }
 
+    /// What this side tells a peer: the facts, and the id of the cluster if it is known.
+    pub(crate) fn told_facts(&self) -> Facts {
+        let mut facts = self.facts.clone();
+        facts.extend(self.cluster_id.0.get().map(|id| (CLUSTER_ID.to_owned(), id.clone())));
+        facts
+    }
+
     fn check_facts(&self, peer: PeerId, theirs: &Facts) -> Result<(), Refusal> {
-        let (our_values, their_values) = (by_name(&self.facts), by_name(theirs));
+        let ours = self.told_facts();
+        let (our_values, their_values) = (by_name(&ours), by_name(theirs));
         let show = |value: Option<&&str>| value.map_or("nothing".to_owned(), |value| format!("{value:?}"));
         let extra = theirs.iter().filter(|(name, _)| !our_values.contains_key(name.as_str()));
-        let differences: Vec<String> = self
-            .facts
+        // A member that does not know the id yet may be of any cluster.
+        let unknown =
+            |name: &str, ours: Option<_>, theirs: Option<_>| name == CLUSTER_ID && (ours.is_none() || theirs.is_none());
+        let differences: Vec<String> = ours
             .iter()
             .chain(extra)
             .map(|(name, _)| (name, our_values.get(name.as_str()), their_values.get(name.as_str())))
-            .filter(|(_, ours, theirs)| ours != theirs)
+            .filter(|(name, ours, theirs)| ours != theirs && !unknown(name, *ours, *theirs))
             .map(|(name, ours, theirs)| {
                 let name = name.escape_debug();
                 format!("{name}: n{} has {}, n{peer} has {}", self.id, show(ours), show(theirs))

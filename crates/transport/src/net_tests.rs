@@ -157,7 +157,14 @@ async fn dial_by_hand(address: SocketAddr, attempt: u64) -> (Channel, Verdict) {
 
 async fn dial_by_hand_as(incarnation: Incarnation, address: SocketAddr, attempt: u64) -> (Channel, Verdict) {
     let mut channel = Channel::new(TcpStream::connect(address).await.unwrap());
-    let me = Identity { cluster: "test".to_owned(), id: 1, incarnation, facts: Vec::new(), secret: None };
+    let me = Identity {
+        cluster: "test".to_owned(),
+        id: 1,
+        incarnation,
+        facts: Vec::new(),
+        cluster_id: KnownId::default(),
+        secret: None,
+    };
     let role = dial::role(&me, 2, attempt);
     let hello = Hello { key_id: NO_KEY, cluster: "test".to_owned(), nonce: [2; 32], role };
     channel.send_bytes(&hello.to_bytes().unwrap()).await.unwrap();
