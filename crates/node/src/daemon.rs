@@ -165,12 +165,14 @@ impl Daemon {
             match self.stale_run.take() {
                 None => {}
                 Some(StaleRun::ResumeAfter(counter)) => {
-                    let Daemon { volume, ledger, voices, .. } = self;
+                    let Daemon { volume, ledger, mut voices, .. } = self;
+                    voices.begin_again();
                     let (disk, file) = volume.resume_after(counter);
                     return Ok(Ended::Stale(Box::new((disk, ledger, file, voices))));
                 }
                 Some(StaleRun::Old) => {
-                    let Daemon { volume, ledger, voices, .. } = self;
+                    let Daemon { volume, ledger, mut voices, .. } = self;
+                    voices.begin_again();
                     let (disk, file) = volume.refuse().await?;
                     return Ok(Ended::Stale(Box::new((disk, ledger, file, voices))));
                 }

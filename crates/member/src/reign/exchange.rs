@@ -170,7 +170,7 @@ impl Reign {
         out: &mut impl Outbox<Self>,
     ) {
         // A voter far ahead of this member is reached in leaps, one in the time of a lease.
-        let far = epoch > self.voter.reach() && epoch < Epoch::MAX && !self.voter.has_leapt();
+        let far = !self.voter.is_near(epoch) && epoch < Epoch::MAX && !self.voter.has_leapt();
         let epoch = if far { Epoch(self.voter.reach().0 - 1) } else { epoch };
         self.saw(epoch);
         let near = self.voter.is_near(epoch);

@@ -36,6 +36,11 @@ impl Voices {
         self.seen.insert(peer, seen).is_none()
     }
 
+    /// The machines begin again: the peers judge the next incarnation anew.
+    pub(super) fn begin_again(&mut self) {
+        self.seen.clear();
+    }
+
     /// This peer accepts the process.
     pub(super) fn forget(&mut self, peer: NodeId) {
         self.seen.remove(&peer);
