@@ -72,6 +72,7 @@ pub fn explain(evidence: &Evidence<'_>) -> Explanation {
             list(&blank)
         ));
     }
+    sentences.extend(identities(evidence));
     sentences.extend(
         evidence
             .statuses
@@ -84,6 +85,34 @@ pub fn explain(evidence: &Evidence<'_>) -> Explanation {
     }
     sentences.extend(evidence.statuses.iter().filter_map(|status| abstains(evidence, status, agreed.is_some())));
     Explanation { verdict, reign, granted_by, broken_links, sentences }
+}
+
+/// Disks that are old, or belong to another cluster.
+fn identities(evidence: &Evidence<'_>) -> Vec<String> {
+    let old: Vec<u32> = evidence.statuses.iter().filter(|status| status.old_volume).map(|status| status.id).collect();
+    let mut sentences = Vec::new();
+    if !old.is_empty() {
+        sentences.push(format!(
+            "{} does not vote: a majority has seen later runs of it, so its disk is old or a copy. Restore its newer \
+             volume, or empty its data directory.",
+            list(&old)
+        ));
+    }
+    let ids: BTreeSet<&String> = evidence.statuses.iter().filter_map(|status| status.cluster_id.as_ref()).collect();
+    if ids.len() > 1 {
+        let of = |id: &&String| {
+            let has = |status: &&MemberStatus| status.cluster_id.as_ref() == Some(*id);
+            format!(
+                "{id} at {}",
+                list(&evidence.statuses.iter().filter(has).map(|status| status.id).collect::<Vec<_>>())
+            )
+        };
+        sentences.push(format!(
+            "Members have the disks of different clusters ({}): empty the data directories of those that do not belong.",
+            ids.iter().map(of).collect::<Vec<_>>().join(", ")
+        ));
+    }
+    sentences
 }
 
 fn headline(evidence: &Evidence<'_>, verdict: Verdict, reign: Option<&Reign>) -> String {

@@ -178,6 +178,10 @@ pub struct MemberStatus {
     pub faults: Vec<String>,
     /// Its disk is new or was lost, and it has not learnt yet what was granted before: it does not vote.
     pub blank: bool,
+    /// The id of the cluster, in hexadecimal digits, once its voters have agreed on one.
+    pub cluster_id: Option<String>,
+    /// A majority of the voters has seen later runs of this member: its disk is old, and it does not vote.
+    pub old_volume: bool,
 }
 
 impl MemberStatus {
@@ -212,6 +216,8 @@ impl MemberStatus {
             persist_us: None,
             faults: Vec::new(),
             blank: false,
+            cluster_id: None,
+            old_volume: false,
         }
     }
 }

@@ -12,9 +12,10 @@ use crate::settings::Settings;
 
 /// Attempts are reserved on disk this many at a time, so that no election waits for the disk.
 const RESERVE: u64 = 64;
-/// Limits how far one message of a peer can raise the numbers: they would run out. A member with an empty disk must be
-/// able to catch up with the oldest cluster in one message, so the limit cannot be much smaller.
-pub(crate) const MAX_LEAP: u64 = 1 << 32;
+/// Limits how far one message of a peer can raise the numbers: they would run out.
+pub(crate) const MAX_LEAP: u64 = 1 << 20;
+/// A smaller step is no leap: the numbers of an active cluster take such steps at any time.
+pub(crate) const MAX_STEP: u64 = 1 << 10;
 
 /// Numbers one election of a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
@@ -58,6 +59,8 @@ pub struct Attempts {
     reserved_until: u64,
     /// The disk was asked to reserve up to here. Every record that is written from now on contains this number.
     asked_until: u64,
+    /// The numbers have leapt within the last lease.
+    leapt: bool,
 }
 
 /// What a member must write when it sees an attempt.
@@ -75,7 +78,7 @@ impl Attempts {
     pub fn start(reserved_until: u64, view: &View) -> Self {
         let first = Attempt::from(reserved_until, view);
         let until = first.0 + reserve(view);
-        Attempts { first, max_seen: first, reserved_until: until, asked_until: until }
+        Attempts { first, max_seen: first, reserved_until: until, asked_until: until, leapt: false }
     }
 
     pub fn first(&self) -> Attempt {
@@ -94,6 +97,7 @@ impl Attempts {
     /// Every attempt that is seen or used is below the number reserved on disk, so a restart never reuses one.
     #[must_use]
     pub fn see(&mut self, attempt: Attempt, view: &View) -> Reservation {
+        self.leapt |= self.max_seen > Attempt(0) && attempt.0 > self.max_seen.0 + MAX_STEP * members(view);
         self.max_seen = self.max_seen.max(attempt);
         let reserve = reserve(view);
         if self.max_seen.0 >= self.reserved_until {
@@ -113,8 +117,31 @@ impl Attempts {
         self.reserved_until = self.reserved_until.max(reserved_until);
     }
 
-    pub fn plausible(&self, number: u64) -> bool {
-        number <= Epoch::MAX.0.min(self.max_seen.0.saturating_add(MAX_LEAP))
+    /// Is this number of a peer to be believed? One message raises the numbers by a limited leap, and one leap is made in
+    /// the time of a lease: a single member needs hours to use up all numbers. A member without a past has nothing to
+    /// measure a leap from, and believes every number that can be an epoch.
+    pub fn plausible(&self, number: u64, view: &View) -> bool {
+        number <= Epoch::MAX.0
+            && (self.max_seen == Attempt(0) || number <= self.max_seen.0.saturating_add(self.leap(view)))
+    }
+
+    /// One leap towards a number that is not plausible: this member was away while the others used many numbers.
+    pub(crate) fn towards(&self, number: u64, view: &View) -> Option<Attempt> {
+        let beyond = number <= Epoch::MAX.0 && !self.leapt && !self.plausible(number, view);
+        beyond.then(|| Attempt::of(Epoch(self.max_seen.0.saturating_add(self.leap(view))), view))
+    }
+
+    fn leap(&self, view: &View) -> u64 {
+        if self.leapt { MAX_STEP * members(view) } else { MAX_LEAP }
+    }
+
+    pub(crate) fn has_leapt(&self) -> bool {
+        self.leapt
+    }
+
+    /// The time of a lease has passed since the last leap.
+    pub(crate) fn may_leap(&mut self) {
+        self.leapt = false;
     }
 }
 
@@ -173,10 +200,39 @@ mod tests {
 
     #[test]
     fn numbers_from_far_away_and_beyond_the_last_epoch_are_not_believed() {
-        let attempts = Attempts::start(10, &view(&[1, 2]));
-        assert!(attempts.plausible(MAX_LEAP));
-        assert!(!attempts.plausible(MAX_LEAP + 11));
-        let old = Attempts::start(Epoch::MAX.0 - 4, &view(&[1, 2]));
-        assert!(old.plausible(Epoch::MAX.0) && !old.plausible(Epoch::MAX.0 + 1));
+        let view = view(&[1, 2]);
+        let attempts = Attempts::start(10, &view);
+        assert!(attempts.plausible(MAX_LEAP + 10, &view));
+        assert!(!attempts.plausible(MAX_LEAP + 11, &view));
+        let old = Attempts::start(Epoch::MAX.0 - 4, &view);
+        assert!(old.plausible(Epoch::MAX.0, &view) && !old.plausible(Epoch::MAX.0 + 1, &view));
+    }
+
+    #[test]
+    fn a_member_without_a_past_believes_any_number_that_can_be_an_epoch() {
+        let view = view(&[1, 2]);
+        let mut new = Attempts::start(0, &view);
+        assert!(new.plausible(Epoch::MAX.0, &view) && !new.plausible(Epoch::MAX.0 + 1, &view));
+        let _ = new.see(Attempt(1 << 30), &view);
+        assert!(!new.has_leapt() && !new.plausible((1 << 30) + MAX_LEAP + 1, &view));
+    }
+
+    #[test]
+    fn one_leap_is_made_in_the_time_of_a_lease_and_leads_on_towards_a_far_number() {
+        let view = view(&[1, 2]);
+        let (mut attempts, far) = (Attempts::start(10, &view), 5 * MAX_LEAP);
+        let _ = attempts.see(Attempt(10 + MAX_STEP), &view);
+        assert!(!attempts.has_leapt(), "a step");
+        let mut leaps = 0;
+        while !attempts.plausible(far, &view) {
+            let next = attempts.towards(far, &view).expect("a leap");
+            assert!(attempts.plausible(next.0, &view));
+            let _ = attempts.see(next, &view);
+            leaps += 1;
+            assert!(attempts.has_leapt() && attempts.towards(far, &view).is_none(), "one at a time");
+            assert!(!attempts.plausible(attempts.max_seen().0 + MAX_LEAP, &view));
+            attempts.may_leap();
+        }
+        assert_eq!(leaps, 4);
     }
 }

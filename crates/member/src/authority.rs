@@ -17,11 +17,11 @@ pub use belief::{Belief, BeliefRecord, Heard};
 pub use classic::Classic;
 pub use quorum::{Quorum, QuorumRecord};
 
-use crate::attempts::{Attempt, Attempts};
+use crate::attempts::{Attempt, Attempts, MAX_LEAP};
 use crate::messages::{Claim, Context, LeaseTimer, News};
 use crate::reign::{Holder, Reign, Vote};
 use crate::settings::Settings;
-use types::{Cause, Incarnation};
+use types::{Cause, ClusterId, Incarnation};
 
 /// A state machine. The member around it passes it commands ([`AuthorityCommand`]) and carries out its events
 /// ([`AuthorityEvent`]) in order.
@@ -73,6 +73,11 @@ pub trait Authority:
         true
     }
 
+    /// The id that the voters of this cluster have agreed on, where they agree on one.
+    fn cluster_id(&self) -> Option<ClusterId> {
+        None
+    }
+
     /// What every heartbeat of this member reports.
     fn news(&self, _: &Context<'_>) -> News {
         let leader = self.leader();
@@ -81,9 +86,17 @@ pub trait Authority:
     }
 
     /// Are these numbers plausible? A faulty peer must not exhaust the numbers of the cluster.
-    fn plausible(&self, news: &News) -> bool {
-        let leader = news.leader.map_or(0, |claim| claim.epoch.0);
-        self.attempts().plausible(news.next_attempt_min.0) && self.attempts().plausible(leader)
+    fn plausible(&self, ctx: &Context<'_>, news: &News) -> bool {
+        let followed = self.belief().followed();
+        let near = |claim: Claim| claim.epoch.0 <= Epoch::MAX.0.min(followed.0.saturating_add(MAX_LEAP));
+        let known =
+            |claim: Claim| self.attempts().plausible(claim.epoch.0, ctx.view) || (followed > Epoch(0) && near(claim));
+        self.attempts().plausible(news.next_attempt_min.0, ctx.view) && news.leader.is_none_or(known)
+    }
+
+    /// The largest attempt that these news name.
+    fn latest(&self, news: &News) -> u64 {
+        news.next_attempt_min.0.max(news.leader.map_or(0, |claim| claim.epoch.0))
     }
 
     /// May a round with this attempt be opened or joined now?
@@ -144,6 +157,8 @@ pub enum AuthorityCommand {
     Election(ElectionKind),
     /// This attempt was seen or begins: it must not be used again after a restart.
     Saw(Attempt),
+    /// The time of a lease has passed since the attempts made a leap: they may leap again.
+    MayLeap,
     /// The election chose this member. `attempt`: of the round, if the algorithm is run in rounds; `term`: the
     /// algorithm's own number of its decision, if it has one.
     Won { attempt: Option<Attempt>, term: Option<Epoch> },

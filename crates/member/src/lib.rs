@@ -38,4 +38,4 @@ pub use messages::{Beat, Claim, Command, Context, Envelope, Event, LeaseTimer, N
 pub use positions::{FullPos, NodeSet};
 pub use settings::{OnClose, Settings, Timing};
 pub use synchroniser::{Frame, Synchronised};
-pub use types::{Cause, Incarnation, Role, Safety, Standing};
+pub use types::{Cause, ClusterId, Incarnation, Role, Safety, Standing};

@@ -242,6 +242,10 @@ impl<E: Election, A: Authority> Member<E, A> {
             Timer::Handover => self.insist(ctx, out),
             Timer::ChildrenStop => self.give_children_up(ctx, out),
             Timer::Forgive => self.forgive(ctx, out),
+            Timer::Leap => {
+                self.armed.leap_fired();
+                self.consult(ctx, AuthorityCommand::MayLeap, out);
+            }
             Timer::Algorithm(timer) => {
                 self.round.timer_gone(timer);
                 self.drive(ctx, Input::Timer(timer), 0, out);

@@ -123,6 +123,8 @@ pub enum Timer<T, A> {
     ChildrenStop,
     /// Winners that never came to lead may stand again.
     Forgive,
+    /// The numbers of elections may leap again.
+    Leap,
     Algorithm(T),
 }
 

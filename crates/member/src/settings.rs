@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use algorithms::{NodeId, Ranks, Wins};
+use algorithms::{Epoch, NodeId, Ranks, Wins};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, PartialEq, Debug)]
@@ -18,6 +18,10 @@ pub struct Settings {
     pub witnesses: Vec<NodeId>,
     /// Neither vote nor lead.
     pub learners: Vec<NodeId>,
+    /// The first epoch of a cluster in which nothing was ever granted.
+    pub first_epoch: Epoch,
+    /// Do the voters of this election agree on an id of the cluster? One election of a process does.
+    pub names_cluster: bool,
 }
 
 impl Settings {
@@ -46,6 +50,8 @@ impl Default for Settings {
             on_close: OnClose::WaitLease,
             witnesses: Vec::new(),
             learners: Vec::new(),
+            first_epoch: Epoch(1),
+            names_cluster: false,
         }
     }
 }

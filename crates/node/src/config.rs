@@ -50,6 +50,8 @@ pub struct Config {
     pub insecure: bool,
     /// May `ctl chaos` inject faults?
     pub chaos: bool,
+    /// Is a volume bound to its machine and directory?
+    pub bind_volume: bool,
     /// The command to run when this member's role or leader changes.
     pub on_change: Option<String>,
     /// The mutual exclusion algorithm of locks.
@@ -261,7 +263,7 @@ impl Config {
     }
 }
 
-fn first_word(hash: &[u8]) -> u64 {
+pub(crate) fn first_word(hash: &[u8]) -> u64 {
     hash.iter().take(8).fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
 

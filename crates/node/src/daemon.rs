@@ -10,6 +10,7 @@ mod effects;
 mod leave;
 mod network;
 mod orders;
+mod stale;
 mod start;
 mod volume;
 
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use algorithms::NodeId;
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow};
 use bytes::BytesMut;
 use client::{Alarm, FailCode, Happened, Response};
 use member::{Command, NodeSet};
@@ -30,7 +31,9 @@ use types::{InstanceId, since_boot};
 use self::attached::Attached;
 use self::calls::reply;
 use self::effects::Effects;
+use self::stale::Voices;
 use self::volume::{StaleRun, Volume};
+use crate::binding::Binding;
 use crate::config::Config;
 use crate::descriptors;
 use crate::disk::{Disk, Written};
@@ -58,23 +61,23 @@ pub async fn run(
     // Before the lock of the data directory: this thread must not hold it longer than the others.
     descriptors::spawn_last_to_exit()?;
     let (store, stored) = records::open(&data_dir)?;
-    if stored.as_ref().is_some_and(|file| file.volume.refused) {
-        bail!("this volume was refused before, as rolled back or copied. {}", volume::remedy(&store.path()));
-    }
-    let mut stored = startup_check::check_record(&config, id, stored, start)?;
+    let binding = config.bind_volume.then(|| Binding::of(&data_dir)).transpose()?.flatten();
+    let place = startup_check::Place { directory: data_dir.clone(), binding };
+    let mut stored = startup_check::check_record(&config, id, stored, start, &place)?;
     // Before the first socket: the threads that wait for the disk and for hooks must hold none open (see `descriptors`).
     let mut disk = Disk::start(store)?;
     let mut ledger = Ledger::open(&data_dir);
     let hooks = config.on_change.clone().map(Hooks::start).transpose()?;
     let listener = TcpListener::bind(&address)
         .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows which)"))?;
-    let home = Home { config, id, secret, listener, hooks: hooks.as_ref().map(Hooks::queue) };
+    let home = Home { config, id, secret, listener, binding, hooks: hooks.as_ref().map(Hooks::queue) };
+    let mut voices = Voices::default();
     loop {
-        match Daemon::start(&home, disk, ledger, stored).await?.serve().await? {
+        match Daemon::start(&home, disk, ledger, stored, voices).await?.serve().await? {
             Ended::Left => break,
             Ended::Stale(begin_again) => {
                 let file;
-                (disk, ledger, file) = *begin_again;
+                (disk, ledger, file, voices) = *begin_again;
                 stored = Some(file);
             }
         }
@@ -91,14 +94,14 @@ struct Home {
     id: NodeId,
     secret: Option<Secret>,
     listener: TcpListener,
+    binding: Option<Binding>,
     hooks: Option<HookQueue>,
 }
 
 enum Ended {
     Left,
-    /// A peer has seen a later incarnation of this member, and this volume has no promises to forget: restart with
-    /// a later incarnation.
-    Stale(Box<(Disk, Ledger<Subscription>, StateFile)>),
+    /// Peers have seen a later incarnation of this member: begin again with a later incarnation, or without a vote.
+    Stale(Box<(Disk, Ledger<Subscription>, StateFile, Voices)>),
 }
 
 /// One machine of this process and the state that belongs to it alone.
@@ -122,9 +125,11 @@ struct Daemon {
     ledger: Ledger<Subscription>,
     notify: Notify,
     process: Arc<ProcessState>,
-    /// Since when every peer refuses this process as a second process with its id.
-    duplicate_since: Option<Instant>,
-    /// A peer has seen a later incarnation of this member.
+    /// Since when each peer refuses this process as a second process with its id.
+    duplicate_since: BTreeMap<u32, Instant>,
+    /// Peers that have seen a later incarnation of this member.
+    voices: Voices,
+    /// What follows from that.
     stale_run: Option<StaleRun>,
     said_missing: bool,
     links: NodeSet,
@@ -160,16 +165,20 @@ impl Daemon {
             match self.stale_run.take() {
                 None => {}
                 Some(StaleRun::ResumeAfter(counter)) => {
-                    let Daemon { volume, ledger, .. } = self;
+                    let Daemon { volume, ledger, mut voices, .. } = self;
+                    voices.begin_again();
                     let (disk, file) = volume.resume_after(counter);
-                    return Ok(Ended::Stale(Box::new((disk, ledger, file))));
+                    return Ok(Ended::Stale(Box::new((disk, ledger, file, voices))));
                 }
-                Some(StaleRun::Refused(why)) => {
-                    self.volume.refuse().await?;
-                    bail!(why);
+                Some(StaleRun::Old) => {
+                    let Daemon { volume, ledger, mut voices, .. } = self;
+                    voices.begin_again();
+                    let (disk, file) = volume.refuse().await?;
+                    return Ok(Ended::Stale(Box::new((disk, ledger, file, voices))));
                 }
             }
             self.carry_out();
+            self.share_cluster_id();
         }
     }
 
@@ -279,6 +288,17 @@ impl Daemon {
                      `node --bootstrap` on a majority of them. Lost disk: half of all voters, rounded up, must answer this one"
                 );
             }
+        }
+    }
+
+    /// From now on the handshake compares the id of the cluster.
+    fn share_cluster_id(&mut self) {
+        let election = self.instances.get(&InstanceId::ELECTION);
+        if let Some(id) = election.and_then(|running| running.machine.cluster_id())
+            && self.process.set_cluster_id(id.to_string())
+        {
+            tracing::info!(cluster_id = %id, "this member belongs to this cluster");
+            self.net.set_cluster_id(id.to_string());
         }
     }
 

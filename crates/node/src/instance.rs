@@ -16,7 +16,7 @@ use member::{
     Settings, Standing,
 };
 use transport::codec;
-use types::InstanceId;
+use types::{ClusterId, InstanceId};
 
 use crate::election_meter::ElectionMeter;
 use crate::records::{self, Kept};
@@ -54,6 +54,8 @@ pub(crate) trait Instance: Send {
     fn has_successor(&self) -> bool;
     /// Does it know what was granted before its disk began?
     fn knows_the_past(&self) -> bool;
+    /// The id that the voters of this cluster have agreed on.
+    fn cluster_id(&self) -> Option<ClusterId>;
     fn links(&self) -> NodeSet;
     /// Messages of the algorithm that were sent so far; heartbeats are not counted.
     fn algorithm_messages(&self) -> u64;
@@ -233,6 +235,10 @@ impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
 
     fn knows_the_past(&self) -> bool {
         self.driver.machine().authority().knows_the_past()
+    }
+
+    fn cluster_id(&self) -> Option<ClusterId> {
+        self.driver.machine().authority().cluster_id()
     }
 
     fn links(&self) -> NodeSet {

@@ -1,7 +1,7 @@
 //! The daemon: one process per machine.
 //!
 //! - [`config`]: the operator's file. [`storage`]: the state file. [`records`]: the records of each instance in it.
-//!   [`startup_check`]: may this process start with the state on its disk?
+//!   [`startup_check`]: may this process start with the state on its disk? [`binding`]: does the disk belong here?
 //! - [`daemon`]: the event loop, the only task; it owns all machines and all sockets.
 //! - [`instance`]: one machine as bytes and timers. [`election_meter`]: what its elections cost.
 //! - [`disk`]: the thread that waits for fsync. [`descriptors`]: why such threads have open files of their own.
@@ -10,6 +10,7 @@
 //! - [`visible_state`]: what other tasks may read at any time, compared with the clock.
 //! - [`chaos`]: faults on purpose, if the config allows them.
 
+pub mod binding;
 mod chaos;
 pub mod config;
 pub mod daemon;

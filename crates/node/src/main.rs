@@ -11,8 +11,8 @@ use node::{daemon, log};
 
 /// One member of a Conclave cluster.
 ///
-/// Exit codes: 0 left in order, 1 failed (damaged state, failing disk, port in use, duplicate id,
-/// rolled-back volume), 2 bad config.
+/// Exit codes: 0 left in order, 1 failed (damaged state, failing disk, port in use, duplicate id),
+/// 2 bad config or a volume that belongs elsewhere.
 #[derive(Parser, Debug)]
 #[command(version, about)]
 struct Args {
@@ -37,6 +37,9 @@ struct Args {
     /// Continue with another member list or lease than that of the votes on disk; all members must have been stopped
     #[arg(long)]
     accept_members: bool,
+    /// The data directory was moved here from another machine or directory, and no copy of it is left behind
+    #[arg(long)]
+    moved: bool,
 }
 
 fn main() -> ExitCode {
@@ -76,7 +79,7 @@ async fn run(args: &Args, config: Config, id: NodeId) -> ExitCode {
         tracing::warn!("{notice}");
     }
     let data_dir = args.data_dir.clone().unwrap_or_else(|| PathBuf::from(format!("data/n{id}")));
-    let start = Start { bootstrap: args.bootstrap, accept_members: args.accept_members };
+    let start = Start { bootstrap: args.bootstrap, accept_members: args.accept_members, moved: args.moved };
     let result = daemon::run(config, id, data_dir, start).await;
     log::drain();
     match result {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use algorithms::Epoch;
-use member::reign::{Holder, Vote};
+use member::reign::{ClusterMark, Holder, Vote};
 use member::{BeliefRecord, Incarnation, QuorumRecord, Safety};
 use transport::codec;
 use types::InstanceId;
@@ -34,9 +34,14 @@ impl AuthorityRecord {
         }
     }
 
-    pub fn decode(safety: Safety, bytes: &[u8]) -> Option<Self> {
+    /// `version`: of the section that holds it.
+    pub fn decode(safety: Safety, version: u16, bytes: &[u8]) -> Option<Self> {
         Some(match safety {
             Safety::Classic => AuthorityRecord::Classic(codec::decode(bytes).ok()?),
+            Safety::Quorum if version == 1 => {
+                let (belief, vote) = codec::decode(bytes).ok()?;
+                AuthorityRecord::Quorum(QuorumRecord { belief, vote, cluster: None })
+            }
             Safety::Quorum => AuthorityRecord::Quorum(codec::decode(bytes).ok()?),
         })
     }
@@ -62,6 +67,14 @@ impl AuthorityRecord {
         }
     }
 
+    /// What this member knows of the cluster's id.
+    pub fn cluster(&self) -> Option<ClusterMark> {
+        match self {
+            AuthorityRecord::Classic(_) => None,
+            AuthorityRecord::Quorum(record) => record.cluster,
+        }
+    }
+
     fn from_v1(legacy: &RecordV1) -> Self {
         let vote = |vote: VoteV1| Vote {
             epoch: Epoch(vote.epoch),
@@ -72,7 +85,9 @@ impl AuthorityRecord {
         let belief = BeliefRecord { incarnation, reserved_until, followed };
         match legacy.safety {
             Safety::Classic => AuthorityRecord::Classic(belief),
-            Safety::Quorum => AuthorityRecord::Quorum(QuorumRecord { belief, vote: legacy.vote.map(vote) }),
+            Safety::Quorum => {
+                AuthorityRecord::Quorum(QuorumRecord { belief, vote: legacy.vote.map(vote), cluster: None })
+            }
         }
     }
 }
@@ -110,7 +125,7 @@ pub fn open(dir: &Path) -> Result<(Store, Option<StateFile>), StorageError> {
 
 pub fn authority(file: &StateFile, instance: InstanceId) -> Option<AuthorityRecord> {
     let section = file.record(instance, RecordKind::Authority)?;
-    AuthorityRecord::decode(file.volume.safety, &section.bytes)
+    AuthorityRecord::decode(file.volume.safety, section.version, &section.bytes)
 }
 
 pub fn put_authority(file: &mut StateFile, instance: InstanceId, bytes: Vec<u8>) {

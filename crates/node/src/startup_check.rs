@@ -1,6 +1,7 @@
 //! May this process continue with the votes on its disk?
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use algorithms::{Epoch, NodeId};
 use member::reign::Vote;
@@ -8,6 +9,7 @@ use member::{QuorumRecord, Safety};
 use thiserror::Error;
 use types::InstanceId;
 
+use crate::binding::Binding;
 use crate::config::Config;
 use crate::records::{self, AuthorityRecord, OnDisk};
 use crate::storage::{StateFile, VolumeRecord};
@@ -19,6 +21,8 @@ pub struct Start {
     pub bootstrap: bool,
     /// The member list and the lease have changed on all members, which were all stopped.
     pub accept_members: bool,
+    /// The volume was moved to this machine and directory, and no copy is left behind.
+    pub moved: bool,
 }
 
 /// The record and the config contradict each other. Nothing was changed.
@@ -49,6 +53,20 @@ pub enum Mismatch {
     Algorithm { recorded: String, configured: &'static str },
     #[error("--bootstrap is for a member without votes on disk; this member has votes: start it without --bootstrap")]
     Bootstrap,
+    #[error(
+        "the volume in {directory} was written {difference}: a copy of a volume must not vote beside its original. If \
+         it was really moved, and nothing can start with the old one any more, start it here once with `node --moved`; \
+         if it is a copy or a restored backup, empty the directory instead: this member then learns from the other \
+         members"
+    )]
+    Elsewhere { directory: String, difference: &'static str },
+}
+
+/// Where this process runs; its binding is `None` if volumes are not bound.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) directory: PathBuf,
+    pub(crate) binding: Option<Binding>,
 }
 
 pub(crate) fn check_record(
@@ -56,10 +74,17 @@ pub(crate) fn check_record(
     id: NodeId,
     stored: Option<StateFile>,
     start: Start,
+    place: &Place,
 ) -> Result<Option<StateFile>, Mismatch> {
     let volume = stored.as_ref().map(|file| &file.volume);
     if let Some(volume) = volume.filter(|volume| volume.id != id) {
         return Err(Mismatch::Owner { owner: volume.id, id });
+    }
+    let binding = volume.and_then(|volume| volume.binding).filter(|_| !start.moved);
+    if let (Some(bound), Some(here)) = (binding, &place.binding)
+        && let Some(difference) = bound.difference(here)
+    {
+        return Err(Mismatch::Elsewhere { directory: place.directory.display().to_string(), difference });
     }
     let safety = config.safety;
     if let Some(volume) = volume.filter(|volume| volume.safety != safety) {
@@ -87,7 +112,7 @@ pub(crate) fn check_record(
 fn new_cluster(config: &Config, id: NodeId, stored: Option<StateFile>) -> StateFile {
     let vote = Vote { epoch: Epoch(0), holder: None, longest_lease: config.settings.timing.lease };
     let (members, seen) = (config.votes_digest(), BTreeMap::new());
-    let volume = VolumeRecord { id, refused: false, members, safety: Safety::Quorum, seen };
+    let volume = VolumeRecord { id, refused: false, members, safety: Safety::Quorum, seen, binding: None };
     let mut file = stored.unwrap_or_else(|| StateFile::new(volume));
     file.volume.members = members;
     for election in config.elections() {

@@ -25,6 +25,8 @@ pub(crate) struct ProcessState {
     faults: Mutex<Vec<String>>,
     /// Microseconds; 0 before the first write.
     persist_us: AtomicU64,
+    cluster_id: Mutex<Option<String>>,
+    old_volume: AtomicBool,
 }
 
 /// Written by the event loop alone, so that no order between the fields is needed.
@@ -48,7 +50,9 @@ impl ProcessState {
             received: AtomicU64::new(0),
         };
         let (peers, faults, persist_us) = (peers.map(peer).collect(), Mutex::default(), AtomicU64::new(0));
-        ProcessState { uid, cluster, started: since_boot(), incarnation, peers, faults, persist_us }
+        let (cluster_id, old_volume) = (Mutex::default(), AtomicBool::new(false));
+        let started = since_boot();
+        ProcessState { uid, cluster, started, incarnation, peers, faults, persist_us, cluster_id, old_volume }
     }
 
     pub(crate) fn linked(&self, peer: NodeId, up: bool) {
@@ -76,6 +80,19 @@ impl ProcessState {
 
     pub(crate) fn set_persist(&self, median: Option<Duration>) {
         self.persist_us.store(median.map_or(0, |took| took.as_micros() as u64), Ordering::Relaxed);
+    }
+
+    /// True if it was not known.
+    pub(crate) fn set_cluster_id(&self, id: String) -> bool {
+        let mut known = lock(&self.cluster_id);
+        let new = known.as_ref() != Some(&id);
+        *known = Some(id);
+        new
+    }
+
+    /// A majority of the voters has seen later runs of this member: it does not vote.
+    pub(crate) fn set_old_volume(&self, old: bool) {
+        self.old_volume.store(old, Ordering::Relaxed);
     }
 
     pub(crate) fn uptime(&self) -> Duration {
@@ -208,6 +225,8 @@ impl VisibleState {
             persist_us: Some(process.persist_us.load(Ordering::Relaxed)).filter(|&us| us > 0),
             faults: lock(&process.faults).clone(),
             blank: shown.blank,
+            cluster_id: lock(&process.cluster_id).clone(),
+            old_volume: process.old_volume.load(Ordering::Relaxed),
         }
     }
 

@@ -47,9 +47,22 @@ pub fn copy(from: &Path, to: &Path) {
 
 /// A member of the cluster, below `wrapper` if there is one.
 pub fn start(wrapper: &[String], cluster: &Cluster, config: &Path, id: u32, data: &Path) -> Child {
+    start_with(wrapper, cluster, config, id, data, &[])
+}
+
+/// The same with more arguments.
+pub fn start_with(
+    wrapper: &[String],
+    cluster: &Cluster,
+    config: &Path,
+    id: u32,
+    data: &Path,
+    arguments: &[&str],
+) -> Child {
     let line = [wrapper, &[node_binary().display().to_string()]].concat();
     let mut command = Command::new(&line[0]);
     command.args(&line[1..]).arg("--config").arg(config).arg("--id").arg(id.to_string()).arg("--data-dir").arg(data);
+    command.args(arguments);
     command.env("CONCLAVE_DIE_WITH_PARENT", "1").current_dir(cluster.directory()).process_group(0).kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }

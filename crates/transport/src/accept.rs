@@ -229,7 +229,7 @@ async fn handshake(
         return Ok(Err(with_address(refusal, address)));
     }
     let acceptor =
-        AcceptorHello { cluster: me.cluster.clone(), id: me.id, incarnation: me.incarnation, facts: me.facts.clone() };
+        AcceptorHello { cluster: me.cluster.clone(), id: me.id, incarnation: me.incarnation, facts: me.told_facts() };
     channel.send(&Answer::Hello(acceptor)).await?;
     let Some(peer) = hello.peer else { return Ok(Ok(Authenticated::Client)) };
     match channel.receive().await? {

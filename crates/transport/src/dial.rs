@@ -163,7 +163,7 @@ impl Dial {
 
 /// How this process introduces itself to a peer.
 pub(crate) fn hello(me: &Identity, to: PeerId, attempt: u64) -> DiallerHello {
-    let peer = PeerHello { id: me.id, to, incarnation: me.incarnation, attempt, facts: me.facts.clone() };
+    let peer = PeerHello { id: me.id, to, incarnation: me.incarnation, attempt, facts: me.told_facts() };
     DiallerHello { cluster: me.cluster.clone(), peer: Some(peer) }
 }
 

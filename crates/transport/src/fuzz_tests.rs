@@ -98,6 +98,7 @@ impl Honest {
             id: 1,
             incarnation: Incarnation { counter: 3, nonce: 4 },
             facts: vec![("algorithm".to_owned(), "bully".to_owned()), ("lease".to_owned(), "5s".to_owned())],
+            cluster_id: crate::handshake::KnownId::default(),
             keys: Keys::new(Some(&Secret::from_bytes(b"0123456789abcdef").unwrap())),
         };
         let header = header(&acceptor).to_bytes();

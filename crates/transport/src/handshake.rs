@@ -15,6 +15,7 @@
 //! key answers with its header, and version 1, which knows neither, gets a refusal in its own encoding.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
@@ -30,6 +31,8 @@ pub type Facts = Vec<(String, String)>;
 
 /// A refusal quotes values of both sides, and must still fit into a handshake frame.
 const REFUSAL_TEXT_MAX_BYTES: usize = 2 << 10;
+/// The fact that is compared only where both sides have it.
+const CLUSTER_ID: &str = "cluster-id";
 
 /// Why a handshake was refused. The encoding of `Version` is that of version 1 and must never change.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -57,6 +60,8 @@ pub enum RefuseCode {
     Stale { seen: u64 },
     /// The hello could not be read.
     Malformed,
+    /// The count of starts is one that no member has: above the ceiling, or far above the last one seen.
+    Run,
 }
 
 /// A refusal, as it is sent and logged.
@@ -98,7 +103,18 @@ pub(crate) struct Identity {
     pub(crate) id: PeerId,
     pub(crate) incarnation: Incarnation,
     pub(crate) facts: Facts,
+    pub(crate) cluster_id: KnownId,
     pub(crate) keys: Keys,
+}
+
+/// The id of the cluster, once this process knows it. It may become known while the process runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownId(Arc<OnceLock<String>>);
+
+impl KnownId {
+    pub(crate) fn set(&self, id: String) {
+        let _ = self.0.set(id);
+    }
 }
 
 /// The acceptor's answer to a hello.
@@ -160,16 +176,26 @@ impl Identity {
         self.check_facts(acceptor.id, &acceptor.facts)
     }
 
+    /// What this side tells a peer: the facts, and the id of the cluster if it is known.
+    pub(crate) fn told_facts(&self) -> Facts {
+        let mut facts = self.facts.clone();
+        facts.extend(self.cluster_id.0.get().map(|id| (CLUSTER_ID.to_owned(), id.clone())));
+        facts
+    }
+
     fn check_facts(&self, peer: PeerId, theirs: &Facts) -> Result<(), Refusal> {
-        let (our_values, their_values) = (by_name(&self.facts), by_name(theirs));
+        let ours = self.told_facts();
+        let (our_values, their_values) = (by_name(&ours), by_name(theirs));
         let show = |value: Option<&&str>| value.map_or("nothing".to_owned(), |value| format!("{value:?}"));
         let extra = theirs.iter().filter(|(name, _)| !our_values.contains_key(name.as_str()));
-        let differences: Vec<String> = self
-            .facts
+        // A member that does not know the id yet may be of any cluster.
+        let unknown =
+            |name: &str, ours: Option<_>, theirs: Option<_>| name == CLUSTER_ID && (ours.is_none() || theirs.is_none());
+        let differences: Vec<String> = ours
             .iter()
             .chain(extra)
             .map(|(name, _)| (name, our_values.get(name.as_str()), their_values.get(name.as_str())))
-            .filter(|(_, ours, theirs)| ours != theirs)
+            .filter(|(name, ours, theirs)| ours != theirs && !unknown(name, *ours, *theirs))
             .map(|(name, ours, theirs)| {
                 let name = name.escape_debug();
                 format!("{name}: n{} has {}, n{peer} has {}", self.id, show(ours), show(theirs))

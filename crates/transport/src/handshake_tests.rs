@@ -9,6 +9,7 @@ fn identity() -> Identity {
         id: 1,
         incarnation: Incarnation { counter: 3, nonce: 4 },
         facts: vec![("algorithm".to_owned(), "chang-roberts".to_owned()), ("lease".to_owned(), "5s".to_owned())],
+        cluster_id: KnownId::default(),
         keys: Keys::new(None),
     }
 }
@@ -45,6 +46,23 @@ fn differing_facts_name_both_values() {
 fn missing_and_extra_facts_differ_too() {
     let refusal = refusal(&hello(|role| role.facts[1] = ("topology".to_owned(), "ring".to_owned())));
     assert_eq!(refusal.text, r#"lease: n1 has "5s", n3 has nothing; topology: n1 has nothing, n3 has "ring""#);
+}
+
+/// The id may be unknown to one side: only two different ids refuse each other.
+#[test]
+fn members_of_two_clusters_refuse_each_other_and_both_ids_are_named() {
+    let of = |id: &str| (CLUSTER_ID.to_owned(), id.to_owned());
+    let check = |me: &Identity, theirs: Option<&str>| {
+        me.check_hello(&hello(|role| role.facts.extend(theirs.map(of))), |id| id == 3)
+    };
+    let me = identity();
+    assert_eq!((check(&me, None), check(&me, Some("aa"))), (Ok(()), Ok(())), "it does not know its own yet");
+    me.cluster_id.set("bb".to_owned());
+    assert_eq!((check(&me, None), check(&me, Some("bb"))), (Ok(()), Ok(())));
+    let refusal = check(&me, Some("aa")).unwrap_err();
+    assert_eq!(refusal.code, RefuseCode::Facts);
+    assert_eq!(refusal.text, r#"cluster-id: n1 has "bb", n3 has "aa""#);
+    assert!(me.told_facts().contains(&of("bb")));
 }
 
 #[test]

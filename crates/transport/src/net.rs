@@ -27,7 +27,7 @@ use crate::chaos::FaultMap;
 use crate::dial;
 use crate::event::{ClientId, Event, EventQueue};
 use crate::frame::HANDSHAKE_FRAME_MAX_BYTES;
-use crate::handshake::{Identity, Incarnation, PeerId};
+use crate::handshake::{Identity, Incarnation, KnownId, PeerId};
 use crate::hello::DiallerHello;
 use crate::link::{Link, Owner};
 use crate::loglimit::LogLimit;
@@ -331,6 +331,12 @@ impl Net {
         self.links.get(&client.0).filter(|link| link.owner == Owner::Client).map(|link| link.address)
     }
 
+    /// From now on every handshake compares the id of the cluster, where the far side knows one too. Connections that
+    /// exist stay.
+    pub fn set_cluster_id(&self, id: String) {
+        self.context.identity.cluster_id.set(id);
+    }
+
     pub fn local_addr(&self) -> SocketAddr {
         self.local_address
     }
@@ -351,6 +357,7 @@ fn context(settings: &Settings) -> Context {
             id: settings.id,
             incarnation: settings.incarnation,
             facts: settings.facts.clone(),
+            cluster_id: KnownId::default(),
             keys: Keys::new(settings.secret.as_ref()),
         },
         known: settings.peers.iter().map(|(id, _)| *id).filter(|id| *id != settings.id).collect(),

@@ -352,7 +352,14 @@ async fn dial_by_hand(address: SocketAddr, attempt: u64) -> (SecureChannel, Verd
 async fn dial_by_hand_as(incarnation: Incarnation, address: SocketAddr, attempt: u64) -> (SecureChannel, Verdict) {
     let stream = TcpStream::connect(address).await.unwrap();
     let keys = Keys::new(None);
-    let me = Identity { cluster: "test".to_owned(), id: 1, incarnation, facts: Vec::new(), keys: keys.clone() };
+    let me = Identity {
+        cluster: "test".to_owned(),
+        id: 1,
+        incarnation,
+        facts: Vec::new(),
+        cluster_id: KnownId::default(),
+        keys: keys.clone(),
+    };
     let hello = dial::hello(&me, 2, attempt);
     let Introduced { mut channel, .. } = introduce(stream, &keys, Access::Member, &hello, |_| Ok(())).await.unwrap();
     channel.send(&Reply::Commit).await.unwrap();

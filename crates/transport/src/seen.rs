@@ -6,6 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::handshake::{Incarnation, PeerId, Refusal, RefuseCode};
 
+/// More starts than any member ever has.
+const COUNTER_MAX: u64 = 1 << 40;
+/// How far a new incarnation may be above the last one seen: a member starts more seldom while it is not seen.
+const LEAP: u64 = 1 << 20;
+
 /// Shared by the event loop, which writes it, and the handshakes, which check it.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Mutex<BTreeMap<PeerId, Incarnation>>);
@@ -19,9 +24,20 @@ impl Seen {
         self.lock().insert(peer, incarnation);
     }
 
-    /// Two incarnations never share a counter: it is on disk before any peer learns of it.
+    /// Two incarnations never share a counter: it is on disk before any peer learns of it. A counter that no member
+    /// reaches is refused before it is remembered: it would lock the id out for ever.
     pub(crate) fn check(&self, me: PeerId, peer: PeerId, claimed: Incarnation) -> Result<(), Refusal> {
-        let Some(seen) = self.lock().get(&peer).copied() else { return Ok(()) };
+        let seen = self.lock().get(&peer).copied();
+        let limit = seen.map_or(COUNTER_MAX, |seen| seen.counter.saturating_add(LEAP).min(COUNTER_MAX));
+        if claimed.counter > limit {
+            let last = seen.map_or("nothing".to_owned(), |seen| format!("incarnation {seen}"));
+            let text = format!(
+                "n{me} has seen {last} of n{peer}, so it does not believe incarnation {claimed}: the count of starts may \
+                 be {limit} at most"
+            );
+            return Err(Refusal::new(RefuseCode::Run, text));
+        }
+        let Some(seen) = seen else { return Ok(()) };
         if claimed.counter > seen.counter || claimed == seen {
             return Ok(());
         }
@@ -56,6 +72,13 @@ mod tests {
             }
         }
         assert_eq!(seen.check(1, 3, at(1, 1)), Ok(()), "nothing is known of it");
+        for (peer, run) in [(2, 1 << 60), (2, 6 + LEAP), (3, 1 << 60), (3, COUNTER_MAX + 1)] {
+            let refusal = seen.check(1, peer, at(run, 1)).unwrap_err();
+            assert_eq!(refusal.code, RefuseCode::Run, "{refusal}");
+            assert!(refusal.text.contains(&at(run, 1).to_string()), "{refusal}");
+        }
+        assert_eq!(seen.check(1, 2, at(5 + LEAP, 1)), Ok(()));
+        assert_eq!(seen.check(1, 3, at(COUNTER_MAX, 1)), Ok(()));
         seen.note(2, at(6, 1));
         assert!(seen.check(1, 2, at(5, 7)).is_err(), "the incarnation before");
     }

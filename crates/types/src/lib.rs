@@ -3,11 +3,12 @@
 //! Values only: nothing here decides anything. Enums travel as numbers between processes and are words in JSON alone.
 //!
 //! - `access`: what an authenticated process may do. `id`: members, epochs, fencing tokens. `standing`: roles, causes of a change, kinds of safety.
-//! - `incarnation`: one start of a process. `instance`: the machines that share one process.
+//! - `cluster_id`: the identity of a cluster's history. `incarnation`: one start of a process. `instance`: the machines that share one process.
 //! - `clock`: time since boot. `duration`: how durations are written. `dice`: random words from a seed.
 
 mod access;
 mod clock;
+mod cluster_id;
 mod dice;
 mod duration;
 mod id;
@@ -19,6 +20,7 @@ mod topology;
 
 pub use access::Access;
 pub use clock::since_boot;
+pub use cluster_id::ClusterId;
 pub use dice::Dice;
 pub use duration::{DurationError, format_duration, parse_duration};
 pub use id::{Epoch, NodeId, Token, Uid, Wins};

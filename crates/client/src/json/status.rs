@@ -50,6 +50,8 @@ pub struct StatusMember {
     /// The faults that `ctl chaos` injected.
     pub faults: Option<Vec<String>>,
     pub blank: Option<bool>,
+    pub cluster_id: Option<String>,
+    pub old_volume: Option<bool>,
     /// Why it did not answer; not part of the JSON.
     #[serde(skip)]
     pub trouble: Option<String>,

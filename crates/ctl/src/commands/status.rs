@@ -138,6 +138,8 @@ fn row(answer: &Answer, id: Option<u32>, statuses: &[&MemberStatus]) -> StatusMe
         last_heard_ms: statuses.iter().filter_map(heard_by).min(),
         faults: status.map(|status| status.faults.clone()),
         blank: status.map(|status| status.blank),
+        cluster_id: status.and_then(|status| status.cluster_id.clone()),
+        old_volume: status.map(|status| status.old_volume),
         trouble: answer.result.as_ref().err().map(ToString::to_string),
     }
 }

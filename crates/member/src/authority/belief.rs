@@ -68,6 +68,11 @@ impl Belief {
         self.attempts.see(attempt, ctx.view)
     }
 
+    /// The time of a lease has passed since the last leap of the attempts.
+    pub fn may_leap(&mut self) {
+        self.attempts.may_leap();
+    }
+
     /// This record is on the disk.
     pub fn stored(&mut self, record: BeliefRecord) {
         self.attempts.stored(record.reserved_until);

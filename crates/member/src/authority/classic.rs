@@ -114,6 +114,7 @@ impl Classic {
                 }
             }
             AuthorityCommand::Saw(attempt) => self.see(ctx, attempt, out),
+            AuthorityCommand::MayLeap => self.belief.may_leap(),
             // The sitting leader has moved past this attempt without an election: it leads, and a better member takes
             // over later.
             AuthorityCommand::Won { attempt: Some(attempt), .. }

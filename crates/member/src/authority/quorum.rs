@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::{Authority, AuthorityCommand, AuthorityEvent, Belief, BeliefRecord, Guarantee, Heard, Reach};
 use crate::attempts::Reservation;
 use crate::messages::{Claim, Context, News};
-use crate::reign::{Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Vote, VoterRecord};
+use crate::reign::{ClusterMark, Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Vote, VoterRecord};
 use crate::settings::Settings;
-use types::Cause;
+use types::{Cause, ClusterId};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Quorum {
@@ -28,6 +28,8 @@ pub struct QuorumRecord {
     pub belief: BeliefRecord,
     /// The last grant; `None` if it is not known.
     pub vote: Option<Vote>,
+    /// What this voter knows of the cluster's id.
+    pub cluster: Option<ClusterMark>,
 }
 
 impl Protocol for Quorum {
@@ -40,9 +42,9 @@ impl Protocol for Quorum {
     type Settings = Settings;
 
     fn start(ctx: &Context<'_>, stored: Option<QuorumRecord>, out: &mut impl Outbox<Self>) -> Self {
-        let QuorumRecord { mut belief, vote } = stored.unwrap_or_default();
+        let QuorumRecord { mut belief, vote, cluster } = stored.unwrap_or_default();
         let mut effects = Effects::default();
-        let voter = VoterRecord { incarnation: belief.incarnation, vote };
+        let voter = VoterRecord { incarnation: belief.incarnation, vote, cluster };
         let mut reign = Reign::start(ctx, Some(voter), &mut effects);
         belief.followed = belief.followed.max(vote.map_or(Epoch(0), |vote| vote.epoch));
         reign.saw(belief.followed);
@@ -79,7 +81,8 @@ impl Authority for Quorum {
     }
 
     fn record(&self) -> QuorumRecord {
-        QuorumRecord { belief: self.belief.record(), vote: self.reign.record().vote }
+        let VoterRecord { vote, cluster, .. } = self.reign.record();
+        QuorumRecord { belief: self.belief.record(), vote, cluster }
     }
 
     fn electable(&self, ctx: &Context<'_>) -> bool {
@@ -90,9 +93,18 @@ impl Authority for Quorum {
         !self.reign.is_blank()
     }
 
-    fn plausible(&self, news: &News) -> bool {
+    fn plausible(&self, ctx: &Context<'_>, news: &News) -> bool {
         let near = news.leader.is_none_or(|claim| self.reign.is_near(claim.epoch));
-        near && self.attempts().plausible(news.next_attempt_min.0)
+        near && self.attempts().plausible(news.next_attempt_min.0, ctx.view)
+    }
+
+    /// Epochs of a reign are no attempts.
+    fn latest(&self, news: &News) -> u64 {
+        news.next_attempt_min.0
+    }
+
+    fn cluster_id(&self) -> Option<ClusterId> {
+        self.reign.cluster_id()
     }
 
     fn reign(&self) -> Option<&Reign> {
@@ -118,6 +130,7 @@ impl Quorum {
                 self.command(ctx, AuthorityCommand::Saw(news.next_attempt_min), out);
                 return self.heard(ctx, from, news, reach, out);
             }
+            AuthorityCommand::MayLeap => return self.belief.may_leap(),
             AuthorityCommand::LeaderGone => return self.drop_leader(Cause::LeaderLost, out),
             AuthorityCommand::Won { .. } if self.leader().is_none() => ReignCommand::Want,
             AuthorityCommand::OtherWon { .. } if self.leader().is_none() => ReignCommand::Yield,
@@ -156,8 +169,12 @@ impl Quorum {
                 Effect::Send { to, message, .. } => out.send(to, message),
                 Effect::SetTimer(timer, after) => out.set_timer(timer, after),
                 Effect::CancelTimer(timer) => out.cancel_timer(timer),
-                Effect::Persist(VoterRecord { vote, .. }) => out.persist(QuorumRecord { vote, ..self.record() }),
-                Effect::Store(VoterRecord { vote, .. }) => out.store(QuorumRecord { vote, ..self.record() }),
+                Effect::Persist(VoterRecord { vote, cluster, .. }) => {
+                    out.persist(QuorumRecord { vote, cluster, ..self.record() });
+                }
+                Effect::Store(VoterRecord { vote, cluster, .. }) => {
+                    out.store(QuorumRecord { vote, cluster, ..self.record() });
+                }
                 Effect::Announce(event) => change = self.announce(ctx, event, out).or(change),
             }
         }

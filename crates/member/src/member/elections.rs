@@ -78,7 +78,11 @@ impl<E: Election, A: Authority> Member<E, A> {
         out: &mut impl Outbox<Self>,
     ) -> bool {
         let listed = participants.contains(self.at) && participants.iter().all(|at| at.0 < ctx.view.len());
-        if self.round.is_continuous() || !listed || !self.authority.attempts().plausible(round.attempt.0) {
+        if self.round.is_continuous() || !listed {
+            return false;
+        }
+        if !self.authority.attempts().plausible(round.attempt.0, ctx.view) {
+            self.leap_towards(ctx, round.attempt.0, out);
             return false;
         }
         let newer = self.round.round().filter(|&mine| round < mine);

@@ -9,8 +9,8 @@ use crate::positions::FullPos;
 
 impl<E: Election, A: Authority> Member<E, A> {
     pub(super) fn beat(&mut self, ctx: &Context<'_>, from: FullPos, beat: Beat, out: &mut impl Outbox<Self>) {
-        if !self.authority.plausible(&beat.news) {
-            return;
+        if !self.authority.plausible(ctx, &beat.news) {
+            return self.leap_towards(ctx, self.authority.latest(&beat.news), out);
         }
         let stood = self.detector.stands(from);
         self.detector.heard(from, beat.incarnation, beat.stands);
@@ -27,6 +27,13 @@ impl<E: Election, A: Authority> Member<E, A> {
         self.start_when_complete(ctx, out);
         if beat.ask {
             self.send_beat(ctx, from, false, out);
+        }
+    }
+
+    /// A number beyond one leap is not believed, but this member moves a leap towards it: it may have been away for long.
+    pub(super) fn leap_towards(&mut self, ctx: &Context<'_>, number: u64, out: &mut impl Outbox<Self>) {
+        if let Some(next) = self.authority.attempts().towards(number, ctx.view) {
+            self.consult(ctx, AuthorityCommand::Saw(next), out);
         }
     }
 

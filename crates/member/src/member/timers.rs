@@ -18,6 +18,7 @@ pub(super) struct ArmedTimers {
     beat: bool,
     watchdog: bool,
     preempt: bool,
+    leap: bool,
     /// Rounds in a row that the watchdog ended.
     backoff: u32,
 }
@@ -34,6 +35,10 @@ impl ArmedTimers {
 
     pub(super) fn preempt_fired(&mut self) {
         self.preempt = false;
+    }
+
+    pub(super) fn leap_fired(&mut self) {
+        self.leap = false;
     }
 
     pub(super) fn forget_backoff(&mut self) {
@@ -62,6 +67,9 @@ impl<E: Election, A: Authority> Member<E, A> {
             }
             let patience = Span::jittered(Self::watchdog_base(ctx) * (1 << self.armed.backoff));
             arm(Timer::Watchdog, watchdog.then_some(patience), out);
+        }
+        if self.authority.attempts().has_leapt() && !std::mem::replace(&mut self.armed.leap, true) {
+            out.set_timer(Timer::Leap, Span::exactly(ctx.settings.timing.lease));
         }
         let preempt = self.wants_to_preempt(ctx);
         if std::mem::replace(&mut self.armed.preempt, preempt) != preempt {

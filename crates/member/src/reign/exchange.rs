@@ -57,15 +57,16 @@ impl Reign {
                 // This member may have promised itself to another holder since it asked.
                 let free = self.leader.is_none() && self.candidate.bid().is_none();
                 if free && self.voter.would_grant(self.me, None) {
-                    self.open(ctx, self.next_epoch(), None, out);
+                    self.open(ctx, self.next_epoch(ctx), None, out);
                 }
             }
         }
     }
 
-    /// Above every epoch that this member knows of.
-    pub(super) fn next_epoch(&self) -> Epoch {
-        self.voter.epoch().max(self.candidate.seen()).next()
+    /// Above every epoch that this member knows of, as far as one leap goes.
+    pub(super) fn next_epoch(&self, ctx: &Context<'_>) -> Epoch {
+        let known = self.voter.epoch().max(self.candidate.seen());
+        if known == Epoch(0) { ctx.settings.first_epoch.max(Epoch(1)) } else { known.next().min(self.voter.reach()) }
     }
 
     /// Bids for a new epoch.
@@ -168,6 +169,9 @@ impl Reign {
         request: u64,
         out: &mut impl Outbox<Self>,
     ) {
+        // A voter far ahead of this member is reached in leaps, one in the time of a lease.
+        let far = !self.voter.is_near(epoch) && epoch < Epoch::MAX && !self.voter.has_leapt();
+        let epoch = if far { Epoch(self.voter.reach().0 - 1) } else { epoch };
         self.saw(epoch);
         let near = self.voter.is_near(epoch);
         if let Some(leader) = self.leader.as_mut().filter(|leader| near && epoch >= leader.epoch()) {

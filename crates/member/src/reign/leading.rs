@@ -14,6 +14,7 @@ impl Reign {
         let Some(epoch) = self.leads() else { return };
         out.set_timer(ReignTimer::Renew, Span::exactly(ctx.settings.timing.reign() / 3));
         self.bid_again(ctx, epoch, out);
+        self.name_cluster(ctx, out);
         if let Some(successor) = self.leader.as_mut().and_then(Leader::wait_for_successor) {
             // The last offer may be lost, or may have arrived before the successor had granted this epoch.
             out.send(successor, Msg::Offer { epoch });
@@ -22,7 +23,8 @@ impl Reign {
 
     fn bid_again(&mut self, ctx: &Context<'_>, lead: Epoch, out: &mut impl Outbox<Self>) {
         let outvoted = self.leader.as_ref().is_some_and(Leader::is_outvoted);
-        let behind = outvoted || self.next_epoch() > lead.next();
+        let next = self.next_epoch(ctx);
+        let behind = (outvoted || next > lead.next()) && next > lead && next <= Epoch::MAX;
         if let Some(bid) = self.candidate.bid().filter(|bid| bid.epoch > lead || !behind) {
             if bid.lost.is_empty() {
                 // The lease counts from the first sending, so sending the bid again is safe.
@@ -37,7 +39,7 @@ impl Reign {
             // granted. A refused bid is dropped first, or the lease would end before the voters that granted it are
             // asked again.
             self.candidate.forget_bid(out);
-            self.open(ctx, self.next_epoch(), None, out);
+            self.open(ctx, next, None, out);
             return out.cancel_timer(ReignTimer::Retry);
         }
         self.bid_anew(ctx, lead, None, out);
@@ -53,6 +55,7 @@ impl Reign {
     }
 
     pub(super) fn lose(&mut self, cause: LossCause, out: &mut impl Outbox<Self>) {
+        self.naming = None;
         if let Some(leader) = self.leader.take() {
             out.cancel_timer(ReignTimer::Renew);
             out.cancel_timer(ReignTimer::Lease(leader.lease()));
@@ -167,7 +170,7 @@ impl Reign {
         let idle = self.leader.is_none() && self.candidate.bid().is_none();
         let free = idle && self.voter.would_grant(self.me, Some(released));
         if free && self.electable(ctx) && self.voter.is_near(released.epoch) {
-            let epoch = self.next_epoch().max(released.epoch.next());
+            let epoch = self.next_epoch(ctx).max(released.epoch.next());
             self.open(ctx, epoch, Some(released), out);
         }
     }

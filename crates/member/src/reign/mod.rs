@@ -19,6 +19,7 @@ mod candidate;
 mod exchange;
 mod leader;
 mod leading;
+mod naming;
 mod types;
 mod voter;
 
@@ -27,10 +28,13 @@ use algorithms::{Epoch, Input, NodeId, Outbox, Protocol, Span};
 use crate::messages::Context;
 use crate::positions::{FullPos, NodeSet};
 use crate::settings::Settings;
-use ::types::Incarnation;
+use ::types::{ClusterId, Incarnation};
 use candidate::Candidate;
 use leader::Leader;
-pub use types::{Holder, LossCause, Msg, ReignCommand, ReignEvent, ReignTimer, Released, Vote, VoterRecord};
+use naming::Naming;
+pub use types::{
+    ClusterMark, Holder, LossCause, Msg, NamingMsg, ReignCommand, ReignEvent, ReignTimer, Released, Vote, VoterRecord,
+};
 use voter::Voter;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -39,6 +43,8 @@ pub struct Reign {
     voter: Voter,
     candidate: Candidate,
     leader: Option<Leader>,
+    /// While this member leads: what the voters have said of the cluster's id.
+    naming: Option<Naming>,
     /// A child process depends on this member's leadership.
     has_child: bool,
 }
@@ -53,13 +59,13 @@ impl Protocol for Reign {
     type Settings = Settings;
 
     fn start(ctx: &Context<'_>, stored: Option<VoterRecord>, out: &mut impl Outbox<Self>) -> Self {
-        let VoterRecord { incarnation, vote } = stored.unwrap_or_default();
+        let VoterRecord { incarnation, vote, cluster } = stored.unwrap_or_default();
         let incarnation = incarnation.next(ctx.dice);
         let me = Holder { id: ctx.me.id, incarnation };
-        let voter = Voter::start(incarnation, ctx.settings.timing.lease, vote);
+        let voter = Voter::start(incarnation, ctx.settings.timing.lease, vote, cluster);
         out.persist(voter.record());
         out.set_timer(ReignTimer::Settle, Span::exactly(voter.longest_lease()));
-        Reign { me, voter, candidate: Candidate::start(me), leader: None, has_child: false }
+        Reign { me, voter, candidate: Candidate::start(me), leader: None, naming: None, has_child: false }
     }
 
     fn step(&mut self, ctx: &Context<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
@@ -73,7 +79,11 @@ impl Protocol for Reign {
             Input::Timer(ReignTimer::Lease(lease)) => self.lease_ends(lease, out),
             Input::Timer(ReignTimer::Renew) => self.renew(ctx, out),
             Input::Timer(ReignTimer::Retry) => self.retry(ctx, out),
-            Input::PeerUp(peer) => self.ask_again(ctx, peer, out),
+            Input::Timer(ReignTimer::Leap) => self.voter.may_leap(),
+            Input::PeerUp(peer) => {
+                self.forget_answer(ctx, peer);
+                self.ask_again(ctx, peer, out);
+            }
             Input::PeerDown(peer) => self.lose_supporter(ctx, peer, out),
             Input::Command(command) => self.command(ctx, command, out),
             Input::Stored(_) => {}
@@ -100,7 +110,7 @@ impl Reign {
 
     /// May this member be a candidate now?
     pub fn electable(&self, ctx: &Context<'_>) -> bool {
-        ctx.settings.may_lead(ctx.me.id) && self.is_settled()
+        ctx.settings.may_lead(ctx.me.id) && self.is_settled() && self.voter.epoch() < Epoch::MAX
     }
 
     /// Does this voter know what was granted, and is every promise of an earlier incarnation over?
@@ -134,6 +144,16 @@ impl Reign {
         self.voter.record()
     }
 
+    /// The id that the voters of this cluster have agreed on.
+    pub fn cluster_id(&self) -> Option<ClusterId> {
+        self.voter.mark().filter(|mark| mark.agreed).map(|mark| mark.id)
+    }
+
+    /// Does this voter's disk belong to another cluster than its leader's? Then it grants nothing more.
+    pub fn is_foreign(&self) -> bool {
+        self.voter.is_foreign()
+    }
+
     /// Another member claimed this epoch: the next bid goes above it.
     pub fn saw(&mut self, epoch: Epoch) {
         if self.voter.is_near(epoch) {
@@ -160,6 +180,7 @@ impl Reign {
                     self.voter.heard(request, no_child);
                     out.send(from, Msg::Ack { epoch, request, incarnation: holder.incarnation });
                 } else if ctx.settings.votes(ctx.me.id) {
+                    self.voter.climb(ctx, epoch, out);
                     self.voter.refuse(at);
                     out.send(from, Msg::Refuse { epoch: self.voter.epoch(), request });
                 }
@@ -175,12 +196,13 @@ impl Reign {
             Msg::Free => self.ask_again(ctx, from, out),
             Msg::Survey { incarnation } => {
                 let epoch = (!self.voter.is_blank()).then_some(self.voter.epoch());
-                out.send(from, Msg::SurveyReply { incarnation, epoch });
+                out.send(from, Msg::SurveyReply { incarnation, epoch, cluster: self.voter.mark() });
             }
-            Msg::SurveyReply { incarnation, epoch } if incarnation == self.me.incarnation => {
-                self.voter.survey_reply(ctx, at, epoch);
+            Msg::SurveyReply { incarnation, epoch, cluster } if incarnation == self.me.incarnation => {
+                self.voter.survey_reply(ctx, at, epoch, cluster);
                 self.learn(ctx, out);
             }
+            Msg::Naming(message) => self.naming(ctx, at, message, out),
             // The named holder is not the sender, or the answer is for an earlier incarnation.
             Msg::Probe { .. }
             | Msg::Bid { .. }

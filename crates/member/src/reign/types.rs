@@ -6,7 +6,7 @@ use algorithms::{Epoch, Kind, Message, NodeId};
 use serde::{Deserialize, Serialize};
 
 use crate::messages::LeaseTimer;
-use types::Incarnation;
+use types::{ClusterId, Incarnation};
 
 /// One incarnation of one member. A restarted member is another holder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -32,11 +32,22 @@ pub struct Vote {
     pub longest_lease: Duration,
 }
 
+/// What a voter knows of the cluster's id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct ClusterMark {
+    /// A majority has accepted it: no other id can ever be agreed on.
+    pub agreed: bool,
+    /// The epoch of the leader that proposed it.
+    pub epoch: Epoch,
+    pub id: ClusterId,
+}
+
 /// The record of a voter: its incarnation, and its vote unless the vote is not known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct VoterRecord {
     pub incarnation: Incarnation,
     pub vote: Option<Vote>,
+    pub cluster: Option<ClusterMark>,
 }
 
 /// Requests carry a number, and answers repeat it: an answer to an older request never counts for a newer one.
@@ -96,7 +107,32 @@ pub enum Msg {
     SurveyReply {
         incarnation: Incarnation,
         epoch: Option<Epoch>,
+        /// What the sender knows of the cluster's id.
+        cluster: Option<ClusterMark>,
     },
+    Naming(NamingMsg),
+}
+
+/// How the voters agree on the cluster's id: the leader of an epoch is the only member that may propose in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum NamingMsg {
+    /// To the voters that granted this epoch: "which id do you know?"
+    Ask {
+        holder: Holder,
+        epoch: Epoch,
+    },
+    Answer {
+        epoch: Epoch,
+        mark: Option<ClusterMark>,
+    },
+    /// "Take this id"; if it is agreed, for good.
+    Propose {
+        holder: Holder,
+        epoch: Epoch,
+        mark: ClusterMark,
+    },
+    /// It is on the sender's disk.
+    Accepted(ClusterMark),
 }
 
 impl Message for Msg {
@@ -120,6 +156,8 @@ pub enum ReignTimer {
     Renew,
     /// A request has taken too long.
     Retry,
+    /// The epoch may leap again.
+    Leap,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

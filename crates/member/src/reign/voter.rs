@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use algorithms::{Epoch, Outbox, Span};
 
-use super::{Holder, Msg, Reign, ReignEvent, ReignTimer, Released, Vote, VoterRecord, voters};
-use crate::attempts::MAX_LEAP;
+use super::{ClusterMark, Holder, Msg, Reign, ReignEvent, ReignTimer, Released, Vote, VoterRecord, voters};
+use crate::attempts::{MAX_LEAP, MAX_STEP};
 use crate::messages::Context;
 use crate::positions::{FullPos, NodeSet};
 use crate::settings::OnClose;
@@ -30,6 +30,12 @@ pub(super) struct Voter {
     blank: Option<Survey>,
     /// Members that were refused. They are told when they may ask again.
     refused: NodeSet,
+    /// What this voter knows of the cluster's id.
+    mark: Option<ClusterMark>,
+    /// Its own leader belongs to another cluster than this voter's disk: it grants nothing more.
+    foreign: bool,
+    /// Its epoch has leapt within the last lease.
+    leapt: bool,
 }
 
 /// What the other voters reported to a blank voter.
@@ -40,10 +46,16 @@ struct Survey {
     /// Voters that do not know, or never granted anything.
     fresh: NodeSet,
     epoch: Epoch,
+    mark: Option<ClusterMark>,
 }
 
 impl Voter {
-    pub(super) fn start(incarnation: Incarnation, lease: Duration, vote: Option<Vote>) -> Self {
+    pub(super) fn start(
+        incarnation: Incarnation,
+        lease: Duration,
+        vote: Option<Vote>,
+        mark: Option<ClusterMark>,
+    ) -> Self {
         Voter {
             incarnation,
             epoch: vote.map_or(Epoch(0), |vote| vote.epoch),
@@ -55,13 +67,17 @@ impl Voter {
             settling: true,
             blank: vote.is_none().then(Survey::default),
             refused: NodeSet::default(),
+            mark,
+            foreign: false,
+            leapt: false,
         }
     }
 
     /// Contains no vote while it is not known what was granted.
     pub(super) fn record(&self) -> VoterRecord {
-        let Voter { incarnation, epoch, holder, longest_lease, .. } = *self;
-        VoterRecord { incarnation, vote: self.blank.is_none().then_some(Vote { epoch, holder, longest_lease }) }
+        let Voter { incarnation, epoch, holder, longest_lease, mark: cluster, .. } = *self;
+        let vote = self.blank.is_none().then_some(Vote { epoch, holder, longest_lease });
+        VoterRecord { incarnation, vote, cluster }
     }
 
     pub(super) fn longest_lease(&self) -> Duration {
@@ -98,18 +114,77 @@ impl Voter {
 
     /// Can the epoch after this one still be bid for, and be granted by voters that know no later epoch?
     pub(super) fn is_near(&self, epoch: Epoch) -> bool {
-        epoch.0 < self.epoch.0.saturating_add(MAX_LEAP).min(Epoch::MAX.0)
+        epoch < self.reach() && epoch < Epoch::MAX
+    }
+
+    /// The largest epoch that this voter may have next. One message raises the epoch by a limited leap, and only one
+    /// leap is made in the time of a lease: a single member needs hours to use up all epochs. A voter that knows of no
+    /// grant has nothing to measure a leap from, and takes any epoch.
+    pub(super) fn reach(&self) -> Epoch {
+        let leap = if self.leapt { MAX_STEP } else { MAX_LEAP };
+        if self.epoch == Epoch(0) { Epoch::MAX } else { Epoch(self.epoch.0.saturating_add(leap)) }
+    }
+
+    pub(super) fn has_leapt(&self) -> bool {
+        self.leapt
+    }
+
+    pub(super) fn may_leap(&mut self) {
+        self.leapt = false;
+    }
+
+    /// A bid names an epoch beyond this voter's reach: this member was away while the others made many epochs. It moves
+    /// one leap towards that epoch, which grants nothing.
+    pub(super) fn climb(&mut self, ctx: &Context<'_>, to: Epoch, out: &mut impl Outbox<Reign>) {
+        let free = self.blank.is_none() && !self.promised && !self.settling && !self.leapt;
+        if free && to > self.reach() && to <= Epoch::MAX {
+            let reach = self.reach();
+            self.leap(ctx, reach, out);
+            self.epoch = reach;
+            self.holder = None;
+            out.persist(self.record());
+        }
+    }
+
+    fn leap(&mut self, ctx: &Context<'_>, to: Epoch, out: &mut impl Outbox<Reign>) {
+        if self.epoch != Epoch(0) && to.0 > self.epoch.0 + MAX_STEP {
+            self.leapt = true;
+            out.set_timer(ReignTimer::Leap, Span::exactly(ctx.settings.timing.lease));
+        }
+    }
+
+    pub(super) fn mark(&self) -> Option<ClusterMark> {
+        self.mark
+    }
+
+    /// Its disk belongs to another cluster than its leader's.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.foreign
+    }
+
+    /// Takes the id of the cluster, on disk before anything else happens. False if this voter knows that another id was
+    /// agreed on.
+    pub(super) fn take(&mut self, mark: ClusterMark, out: &mut impl Outbox<Reign>) -> bool {
+        if let Some(known) = self.mark.filter(|known| known.agreed) {
+            self.foreign |= mark.agreed && known.id != mark.id;
+            return known.id == mark.id;
+        }
+        if self.mark != Some(mark) {
+            self.mark = Some(mark);
+            out.persist(self.record());
+        }
+        true
     }
 
     pub(super) fn would_grant(&self, holder: Holder, after: Option<Released>) -> bool {
         let free = !self.promised || self.holder == Some(holder) || self.let_go(after);
-        free && !self.settling && self.blank.is_none()
+        free && !self.settling && self.blank.is_none() && !self.foreign
     }
 
     /// A running promise is never overridden, except by a release of the holder itself.
     pub(super) fn grants(&self, epoch: Epoch, holder: Holder, after: Option<Released>) -> bool {
         let same = self.holder == Some(holder);
-        let possible = self.blank.is_none() && self.is_near(Epoch(epoch.0.saturating_sub(1)));
+        let possible = self.blank.is_none() && !self.foreign && self.is_near(Epoch(epoch.0.saturating_sub(1)));
         possible
             && match epoch.cmp(&self.epoch) {
                 Ordering::Less => false,
@@ -135,6 +210,7 @@ impl Voter {
             if self.holder != Some(holder) {
                 (self.latest_request, self.no_child) = (0, false);
             }
+            self.leap(ctx, epoch, out);
             self.epoch = epoch;
             self.holder = Some(holder);
             out.persist(self.record());
@@ -208,13 +284,20 @@ impl Voter {
     }
 
     /// Another voter answered the survey of this blank voter.
-    pub(super) fn survey_reply(&mut self, ctx: &Context<'_>, from: FullPos, epoch: Option<Epoch>) {
+    pub(super) fn survey_reply(
+        &mut self,
+        ctx: &Context<'_>,
+        from: FullPos,
+        epoch: Option<Epoch>,
+        mark: Option<ClusterMark>,
+    ) {
         let votes = ctx.settings.votes(from.id(ctx.view));
         let possible = epoch.is_none_or(|epoch| epoch < Epoch::MAX);
         let Some(survey) = self.blank.as_mut().filter(|_| !self.settling && votes && possible) else { return };
         if let Some(epoch) = epoch {
             survey.told.insert(from);
             survey.epoch = survey.epoch.max(epoch);
+            survey.mark = survey.mark.max(mark);
         }
         if epoch.is_none_or(|epoch| epoch == Epoch(0)) {
             survey.fresh.insert(from);
@@ -233,6 +316,7 @@ impl Voter {
         if enough {
             self.blank = None;
             self.epoch = survey.epoch;
+            self.mark = self.mark.max(survey.mark);
             out.persist(self.record());
         }
         enough

@@ -212,7 +212,8 @@ fn a_voter_that_settles_after_the_start_opens_the_election_it_waited_for() {
     let incarnation = Incarnation { counter: 1, nonce: 1 };
     let leader = Holder { id: NodeId(2), incarnation };
     let vote = Some(Vote { epoch: algorithms::Epoch(4), holder: Some(leader), longest_lease: LEASE });
-    let authority = QuorumRecord { belief: BeliefRecord { incarnation, ..BeliefRecord::default() }, vote };
+    let authority =
+        QuorumRecord { belief: BeliefRecord { incarnation, ..BeliefRecord::default() }, vote, cluster: None };
     let record = Some(Record { authority, algorithm: None });
     let (mut one, _) = Bench::<Member<Bully, Quorum>>::start(1, three(), Settings::default(), record);
     meet(&mut one, 2);

@@ -204,10 +204,13 @@ fn news_are_passed_on_once_and_elections_below_them_are_outdated() {
 
 #[test]
 fn numbers_that_no_honest_member_can_have_reached_are_not_plausible() {
-    let one = follower();
-    assert!(one.machine.plausible(&news(1 << 32, Some(claim(3, 5)))));
-    assert!(!one.machine.plausible(&news((1 << 32) + 1, None)));
-    assert!(!one.machine.plausible(&news(0, Some(claim(3, (1 << 32) + 1)))));
+    let mut one = follower();
+    assert!(one.machine.plausible(&one.ctx(), &news(Epoch::MAX.0, None)), "it has no past");
+    one.tell(Told::Saw(Attempt(30)));
+    let (seen, ctx) = (30, one.ctx());
+    assert!(one.machine.plausible(&ctx, &news(seen + (1 << 20), Some(claim(3, 5)))));
+    assert!(!one.machine.plausible(&ctx, &news(seen + (1 << 20) + 1, None)));
+    assert!(!one.machine.plausible(&ctx, &news(0, Some(claim(3, seen + (1 << 21))))));
 }
 
 /// A number that is no attempt, from whatever member: attempts go on from the next one that is.

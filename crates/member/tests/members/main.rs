@@ -6,6 +6,7 @@ mod candidate;
 mod children;
 mod classic;
 mod golden;
+mod identity;
 mod leader;
 mod quorum;
 mod reigns;

@@ -18,7 +18,7 @@ type One = Bench<Quorum>;
 fn record(followed: u64, vote: Vote) -> QuorumRecord {
     let incarnation = Incarnation { counter: 1, nonce: 1 };
     let belief = BeliefRecord { incarnation, reserved_until: 0, followed: Epoch(followed) };
-    QuorumRecord { belief, vote: Some(vote) }
+    QuorumRecord { belief, vote: Some(vote), cluster: None }
 }
 
 /// Member 1 of three, settled; has followed up to epoch 4.
@@ -256,13 +256,16 @@ fn a_restarted_member_has_followed_what_it_granted() {
 
 #[test]
 fn numbers_that_no_honest_member_can_have_reached_are_not_plausible() {
-    let one = follower();
+    let mut one = follower();
+    one.get(2, Msg::Bid { epoch: Epoch(5), request: 1, holder: holder(2), after: None, no_child: true });
+    one.tell(Told::Saw(Attempt(30)));
     let plausible = |next, epoch| {
         let news = News { next_attempt_min: Attempt(next), leader: Some(claim(3, epoch)), firsthand: true };
-        one.machine.plausible(&news)
+        one.machine.plausible(&one.ctx(), &news)
     };
-    assert!(plausible(1 << 32, (1 << 32) - 1));
-    assert!(!plausible((1 << 32) + 1, 5) && !plausible(0, 1 << 32));
+    let (seen, granted) = (30, 5);
+    assert!(plausible(seen + (1 << 20), granted + (1 << 20) - 1));
+    assert!(!plausible(seen + (1 << 20) + 1, 5) && !plausible(0, granted + (1 << 20)));
 }
 
 #[test]

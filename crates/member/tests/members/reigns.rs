@@ -25,7 +25,7 @@ pub(crate) fn settings(on_close: OnClose) -> Settings {
 }
 
 pub(crate) fn started(settings: Settings, vote: Option<Vote>) -> (Bench<Reign>, Wanted<Reign>) {
-    let stored = VoterRecord { incarnation: Incarnation { counter: 1, nonce: 1 }, vote };
+    let stored = VoterRecord { incarnation: Incarnation { counter: 1, nonce: 1 }, vote, cluster: None };
     Bench::start(1, mesh(&[1, 2, 3]), settings, Some(stored))
 }
 
@@ -36,6 +36,14 @@ pub(crate) fn fresh_vote() -> Vote {
 
 pub(crate) fn settled(on_close: OnClose) -> Bench<Reign> {
     let (mut one, _) = started(settings(on_close), Some(fresh_vote()));
+    one.fire(ReignTimer::Settle);
+    one
+}
+
+/// Has granted this epoch to member 2, which let go of it.
+pub(crate) fn settled_at(epoch: u64) -> Bench<Reign> {
+    let vote = Vote { epoch: Epoch(epoch), holder: Some(holder(2)), longest_lease: LEASE };
+    let (mut one, _) = started(settings(OnClose::WaitLease), Some(vote));
     one.fire(ReignTimer::Settle);
     one
 }

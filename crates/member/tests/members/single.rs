@@ -34,7 +34,7 @@ pub(crate) fn meet<E: Election, A: Authority>(one: &mut One<E, A>, peer: u32) ->
 pub(crate) fn settled<E: Election>(me: u32, view: algorithms::View, settings: Settings) -> One<E, Quorum> {
     let incarnation = Incarnation { counter: 1, nonce: 1 };
     let belief = BeliefRecord { incarnation, ..BeliefRecord::default() };
-    let authority = QuorumRecord { belief, vote: Some(fresh_vote()) };
+    let authority = QuorumRecord { belief, vote: Some(fresh_vote()), cluster: None };
     let (mut one, _) = Bench::start(me, view, settings, Some(Record { authority, algorithm: None }));
     one.fire(Timer::Authority(ReignTimer::Settle));
     one

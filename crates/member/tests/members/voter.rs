@@ -156,7 +156,7 @@ fn what_was_promised_before_a_restart_is_over_when_the_voter_has_settled() {
 
 fn reply(one: &mut Bench<Reign>, from: u32, epoch: Option<u64>) {
     let incarnation = one.machine.incarnation();
-    one.get(from, Msg::SurveyReply { incarnation, epoch: epoch.map(Epoch) });
+    one.get(from, Msg::SurveyReply { incarnation, epoch: epoch.map(Epoch), cluster: None });
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_voter_without_a_disk_grants_nothing_and_says_that_it_knows_nothing() {
     assert!(one.machine.binds(holder(2)) && one.machine.binds(holder(3)), "while it settles");
     let incarnation = holder(2).incarnation;
     let told = one.get(2, Msg::Survey { incarnation }).sent();
-    assert_eq!(told, [(2, Msg::SurveyReply { incarnation, epoch: None })]);
+    assert_eq!(told, [(2, Msg::SurveyReply { incarnation, epoch: None, cluster: None })]);
     let survey = Msg::Survey { incarnation: one.machine.incarnation() };
     assert_eq!(one.fire(ReignTimer::Settle).sent(), [(2, survey), (3, survey)]);
     assert!(!acks(&one.get(2, bid_of(2, 5, 1))));
@@ -204,7 +204,7 @@ fn answers_of_another_time_or_of_members_without_a_vote_tell_a_blank_voter_nothi
     reply(&mut one, 3, Some(4));
     assert!(one.machine.is_blank(), "2 may have granted more since");
     let earlier = Incarnation { counter: 1, nonce: 1 };
-    one.get(2, Msg::SurveyReply { incarnation: earlier, epoch: Some(Epoch(4)) });
+    one.get(2, Msg::SurveyReply { incarnation: earlier, epoch: Some(Epoch(4)), cluster: None });
     assert!(one.machine.is_blank(), "that was an answer to an earlier process");
 
     let learners = Settings { learners: vec![NodeId(3)], ..settings(OnClose::WaitLease) };

@@ -122,6 +122,8 @@ impl Budget {
         match timer {
             ReignTimer::Renew => self.renewals > 0,
             ReignTimer::Retry => self.retries > 0,
+            // The epochs of a model are small.
+            ReignTimer::Leap => false,
             ReignTimer::Promise | ReignTimer::Settle | ReignTimer::Lease(_) => true,
         }
     }

@@ -11,6 +11,7 @@ pub const MAJORITY: &str = "E5: a leader has the grants of a majority";
 pub const WITHIN_LEASE: &str = "E10: no leader claims past its lease";
 pub const BOUND: &str = "E3: a majority is bound to the holder of a running lease";
 pub const EPOCHS_GROW: &str = "E2: no epoch on a disk goes back";
+pub const ONE_ID: &str = "E14: no two voters agree on different ids";
 pub const FITTING_CAUSE: &str = "a loss of leadership names its cause";
 
 pub(super) fn of<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel<P>>> {
@@ -42,6 +43,15 @@ pub(super) fn of<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel
                 && state.living().all(|(_, node, _)| node.timers().all(|(_, left)| left.is_none()))
         }),
     ];
+    if model.settings.names_cluster {
+        all.push(Property::always(ONE_ID, |_, state: &State<P>| {
+            let agreed: Vec<_> = agreed_ids(state).collect();
+            agreed.windows(2).all(|pair| pair[0] == pair[1])
+        }));
+        all.push(Property::sometimes("all voters have the id", |model, state: &State<P>| {
+            agreed_ids(state).count() == model.view.len()
+        }));
+    }
     if budget.wants.iter().filter(|&&wants| wants > 0).count() > 1 {
         all.push(Property::sometimes("two members lead, each in its epoch", |_, state: &State<P>| {
             let leaders: Vec<NodeId> = state.announced_leaders.iter().map(|(_, holder)| holder.id).collect();
@@ -90,6 +100,12 @@ pub(super) fn of<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel
         }));
     }
     all
+}
+
+/// The ids that voters have on disk as agreed.
+fn agreed_ids<P: Subject>(state: &State<P>) -> impl Iterator<Item = member::ClusterId> + '_ {
+    let marks = state.nodes.iter().filter_map(|node| node.disk.and_then(|record| record.cluster));
+    marks.filter(|mark| mark.agreed).map(|mark| mark.id)
 }
 
 /// The holders of running leases: also dead ones, since clients may still act on their announcements.

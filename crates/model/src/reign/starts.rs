@@ -21,7 +21,7 @@ impl<P: Subject> QuorumModel<P> {
     pub fn of(voters: usize, lease: u8, budget: Budget) -> Self {
         let settings = Settings::default();
         let vote = Vote { epoch: Epoch(0), holder: None, longest_lease: settings.timing.lease };
-        let record = VoterRecord { incarnation: Incarnation::default(), vote: Some(vote) };
+        let record = VoterRecord { incarnation: Incarnation::default(), vote: Some(vote), cluster: None };
         let mut model = Self::begun(voters, lease, budget, Some(record));
         for node in 0..voters {
             model.go(node, Cause::Fires(ReignTimer::Settle));
@@ -43,6 +43,13 @@ impl<P: Subject> QuorumModel<P> {
             self.go(to, Cause::Receives { from, message, again: false });
         }
         assert!(self.initial.nodes[0].claim.is_some(), "the first member leads");
+        self
+    }
+
+    /// From now on the voters agree on an id of the cluster.
+    #[must_use]
+    pub fn named(mut self) -> Self {
+        self.settings.names_cluster = true;
         self
     }
 

@@ -218,7 +218,7 @@ impl<P: Subject> QuorumModel<P> {
         match timer {
             ReignTimer::Lease(_) => Some(self.lease),
             ReignTimer::Promise | ReignTimer::Settle => Some(self.lease + 1),
-            ReignTimer::Renew | ReignTimer::Retry => None,
+            ReignTimer::Renew | ReignTimer::Retry | ReignTimer::Leap => None,
         }
     }
 
@@ -229,7 +229,7 @@ impl<P: Subject> QuorumModel<P> {
             ReignTimer::Promise => assert_eq!(span.min, timing.lease),
             ReignTimer::Settle => assert!(span.min >= timing.lease),
             ReignTimer::Lease(_) => assert!(span.max <= timing.reign() && timing.reign() < timing.lease),
-            ReignTimer::Renew | ReignTimer::Retry => {}
+            ReignTimer::Renew | ReignTimer::Retry | ReignTimer::Leap => {}
         }
     }
 }

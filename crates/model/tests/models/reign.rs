@@ -99,6 +99,14 @@ fn a_leader_hands_over_or_steps_down_without_an_overlap() {
     );
 }
 
+#[test]
+fn the_voters_agree_on_one_id_of_the_cluster() {
+    complete("an id, one leader", &QuorumModel::led(2, Budget { renewals: 1, ..NOTHING }).named());
+    bounded("an id, two leaders", &QuorumModel::led(1, Budget { renewals: 2, ..RIVAL }).named());
+    let lost = Budget { renewals: 2, crashes: 1, wipes: 1, ..RIVAL };
+    bounded("an id, two leaders, a lost disk", &QuorumModel::led(1, lost).named());
+}
+
 /// What `on_close = "immediate"` rests on: a leader counts a voter out before that voter can see it close.
 #[test]
 fn a_closed_connection_frees_a_voter_unless_a_child_acts_for_the_leader() {

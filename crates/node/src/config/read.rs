@@ -50,6 +50,7 @@ pub(super) struct Cluster {
     pub(super) secret_file: Option<Found<String>>,
     pub(super) insecure: Option<Found<bool>>,
     pub(super) chaos: Option<Found<bool>>,
+    pub(super) bind_volume: Option<Found<bool>>,
     /// Is the key present, readable or not?
     pub(super) says_name: bool,
 }
@@ -133,6 +134,7 @@ fn cluster(reader: &mut Reader<'_>, section: &Section<'_>) -> Cluster {
         secret_file: reader.string(section, "secret_file"),
         insecure: reader.boolean(section, "insecure"),
         chaos: reader.boolean(section, "chaos"),
+        bind_volume: reader.boolean(section, "bind_volume"),
         says_name: section.has("name"),
     }
 }
@@ -209,6 +211,7 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
             on_close: draft.timing.on_close.map_or(OnClose::default(), |found| found.value),
             witnesses: with_role(PeerRole::Witness),
             learners: with_role(PeerRole::Learner),
+            ..Settings::default()
         },
         instances: draft.instances.iter().filter_map(resolve_instance).collect(),
         peers,
@@ -216,6 +219,7 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
         secret_file: cluster.secret_file.as_ref().map(|file| beside(path, &file.value)),
         insecure: cluster.insecure.is_some_and(|found| found.value),
         chaos: cluster.chaos.is_some_and(|found| found.value),
+        bind_volume: cluster.bind_volume.is_none_or(|found| found.value),
         on_change: value(&draft.on_change),
         lock_algorithm: value(&draft.lock_algorithm),
         priority_command: value(&draft.priority_command),

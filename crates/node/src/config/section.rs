@@ -24,6 +24,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "secret_file",
             "insecure",
             "chaos",
+            "bind_volume",
         ],
     ),
     (

@@ -33,7 +33,8 @@ impl Daemon {
         match event {
             NetEvent::Frame { from, payload } => self.frame_of(NodeId(from), payload),
             NetEvent::Up { peer, incarnation } => {
-                self.duplicate_since = None;
+                self.duplicate_since.clear();
+                self.voices.forget(NodeId(peer));
                 self.volume.met(NodeId(peer), incarnation);
                 self.link(NodeId(peer), true);
                 self.instances.values_mut().for_each(|running| running.machine.peer(NodeId(peer), true));
@@ -73,8 +74,10 @@ impl Daemon {
             return Ok(());
         }
         if code == RefuseCode::Duplicate {
-            let since = *self.duplicate_since.get_or_insert_with(Instant::now);
-            if since.elapsed() >= DUPLICATE {
+            self.duplicate_since.entry(peer).or_insert_with(Instant::now);
+            let refused = self.duplicate_since.values().filter(|since| since.elapsed() >= DUPLICATE).count();
+            // One peer's word ends no process, unless there is only one peer.
+            if refused >= 2.min(self.config.peers.len() - 1) {
                 bail!("another process with id {} is in the cluster; member {peer} says: {text}", self.id);
             }
         }

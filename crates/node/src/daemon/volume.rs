@@ -3,7 +3,7 @@
 //!
 //! An incarnation of this member is on disk before any peer learns of it, so no two incarnations of one volume are ever
 //! the same to the peers. Peers refuse an incarnation that is not later than the latest one they have seen: its volume
-//! was rolled back or copied.
+//! was rolled back or copied (see `stale.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,9 @@ use member::{Incarnation, Safety};
 
 use types::{InstanceId, since_boot};
 
+use super::stale::Judgement;
 use super::{Daemon, Instances};
+use crate::binding::Binding;
 use crate::config::Config;
 use crate::disk::{Disk, Ticket, Written};
 use crate::records::{self, AuthorityRecord, Kept};
@@ -24,8 +26,6 @@ use crate::storage::{StateFile, VolumeRecord};
 /// A peer's new incarnation is written this much later, unless another write comes first: by then the elections after
 /// the peer's return are over, and no grant waits behind this write.
 const REMEMBER_AFTER: Duration = Duration::from_secs(1);
-/// More starts than any member ever has.
-const COUNTER_MAX: u64 = 1 << 40;
 
 pub(super) struct Volume {
     disk: Disk,
@@ -46,14 +46,15 @@ impl Volume {
         config: &Config,
         id: NodeId,
         stored: Option<StateFile>,
+        binding: Option<Binding>,
         instances: &mut Instances,
     ) -> anyhow::Result<Self> {
         // The record gets the digest and the safety of this config, even if the last process had another config.
         let (members, safety) = (config.votes_digest(), config.safety);
-        let now = VolumeRecord { id, refused: false, members, safety, seen: BTreeMap::new() };
+        let now = VolumeRecord { id, refused: false, members, safety, seen: BTreeMap::new(), binding };
         let mut file = match stored {
             Some(mut file) => {
-                file.volume = VolumeRecord { seen: file.volume.seen, ..now };
+                file.volume = VolumeRecord { seen: file.volume.seen, refused: file.volume.refused, ..now };
                 file
             }
             None => StateFile::new(now),
@@ -128,6 +129,16 @@ impl Volume {
         }
     }
 
+    /// Was this volume found to be old?
+    pub(super) fn is_refused(&self) -> bool {
+        self.file.volume.refused
+    }
+
+    /// The count of this member's starts.
+    fn counter(&self) -> u64 {
+        records::authority(&self.file, InstanceId::ELECTION).map_or(0, |mut record| record.incarnation_mut().counter)
+    }
+
     /// The record of the next incarnation, which is later than the one with this counter.
     pub(super) fn resume_after(self, counter: u64) -> (Disk, StateFile) {
         let Volume { disk, mut file, no_known_peers, .. } = self;
@@ -159,11 +170,12 @@ impl Volume {
         self.disk.write(self.file.clone())
     }
 
-    /// Marks the volume as refused: otherwise a later incarnation of it would be accepted, because it is later than the
-    /// one the peers have seen.
-    pub(super) async fn refuse(&mut self) -> anyhow::Result<()> {
+    /// Marks the volume as old. Otherwise a later incarnation of it would be accepted as a voter, because it is later than
+    /// the one the peers have seen. The next incarnation has the same count: the volume that is missing may return.
+    pub(super) async fn refuse(mut self) -> anyhow::Result<(Disk, StateFile)> {
         self.file.volume.refused = true;
-        self.write_now().await
+        self.write_now().await?;
+        Ok((self.disk, self.file))
     }
 
     async fn write_now(&mut self) -> anyhow::Result<()> {
@@ -178,37 +190,62 @@ impl Volume {
     }
 }
 
-impl Daemon {
-    /// A peer has seen a later incarnation of this member, or another process with this incarnation.
-    pub(super) fn stale(&mut self, peer: u32, seen: u64, text: &str) {
-        if self.volume.has_no_past() && seen < COUNTER_MAX {
-            tracing::warn!(
-                peer,
-                text,
-                "this disk has no record of the member's earlier incarnations: starting again with a later incarnation"
-            );
-            self.stale_run = Some(StaleRun::ResumeAfter(seen));
-            return;
-        }
-        let remedy = remedy(self.volume.disk.path());
-        self.stale_run = Some(StaleRun::Refused(format!("member {peer} refuses this process: {text}. {remedy}")));
+/// Machines that start with a volume that is known to be old do not count their starts: the incarnation with the next
+/// count belongs to the volume that is missing.
+pub(super) fn same_count(file: &mut StateFile) {
+    if let Some(mut record) = records::authority(file, InstanceId::ELECTION) {
+        let incarnation = record.incarnation_mut();
+        incarnation.counter = incarnation.counter.saturating_sub(1);
+        records::put_authority(file, InstanceId::ELECTION, record.encode());
     }
 }
 
-/// What is done with a volume when a peer has seen a later incarnation of its member.
+impl Daemon {
+    /// A peer has seen a later incarnation of this member, or another process with this incarnation.
+    pub(super) fn stale(&mut self, peer: u32, seen: u64, text: &str) {
+        if self.volume.is_refused() {
+            return;
+        }
+        if self.voices.hear(NodeId(peer), seen) {
+            tracing::warn!(
+                peer,
+                text,
+                "this peer has seen a later incarnation of this member. If this volume is a copy or a restored backup, \
+                 empty the data directory and start again; this member stops voting when a majority says so"
+            );
+        }
+        let voters =
+            self.config.peers.iter().map(|peer| peer.id).filter(|&id| self.config.settings.votes(id)).collect();
+        let (own, no_past) = (self.volume.counter(), self.volume.has_no_past());
+        match self.voices.judge(NodeId(peer), &voters, own, no_past) {
+            Judgement::Wait => {}
+            Judgement::ResumeAfter(seen) => {
+                tracing::warn!(
+                    peer,
+                    text,
+                    "this disk has no record of the member's earlier incarnations: starting again with a later incarnation"
+                );
+                self.stale_run = Some(StaleRun::ResumeAfter(seen));
+            }
+            Judgement::Old => self.stale_run = Some(StaleRun::Old),
+        }
+    }
+}
+
+/// What is done with a volume when peers have seen a later incarnation of its member.
 #[derive(Debug)]
 pub(super) enum StaleRun {
     /// It has no promises to forget: the member starts again with a later incarnation than this one.
     ResumeAfter(u64),
-    /// It has lost records; the text is the evidence.
-    Refused(String),
+    /// It has lost promises: the member starts again and neither votes nor stands.
+    Old,
 }
 
 pub(super) fn remedy(state: &Path) -> String {
     format!(
-        "This member may have made promises that {} does not know of. Restore the newer volume (or, if another process \
-         runs with it, let only that process run); or empty the data directory {} and start again: this member then \
-         learns from the other members",
+        "This member may have made promises that {} does not know of, so it neither votes nor stands for election. \
+         Restore the newer volume (or, if another process runs with it, let only that process run); or empty the data \
+         directory {} and start again: this member then learns from the other members",
         state.display(),
         directory(state).display()
     )

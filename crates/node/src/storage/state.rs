@@ -8,13 +8,15 @@ use member::{Incarnation, Safety};
 use super::frame::{self, Damage, Fields, SEEN_MAX, Unwritable, put_incarnation};
 use super::sections::{Section, Sections};
 use super::v1::{self, RecordV1};
+use crate::binding::Binding;
 use types::InstanceId;
 
 /// The format this code writes, and the newest it reads.
 pub(super) const FORMAT: u16 = 2;
 
 const VOLUME: u16 = 1;
-const VOLUME_VERSION: u16 = 1;
+/// Version 1 had no binding.
+const VOLUME_VERSION: u16 = 2;
 
 /// Everything the process keeps over restarts. It is written as a whole: related records are never half on disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,7 +34,7 @@ pub struct StateFile {
 pub struct VolumeRecord {
     /// The owner.
     pub id: NodeId,
-    /// A peer has seen a later incarnation: promises are missing here.
+    /// A majority of the voters has seen a later incarnation: promises are missing here, and this member does not vote.
     pub refused: bool,
     /// Digest of the cluster's member list and leases; see [`crate::config::Config::votes_digest`].
     pub members: u64,
@@ -40,6 +42,8 @@ pub struct VolumeRecord {
     pub safety: Safety,
     /// The latest incarnation of every peer that this member was ever connected to: an earlier one has lost promises.
     pub seen: BTreeMap<NodeId, Incarnation>,
+    /// Where this volume belongs; `None` where volumes are not bound, and in files of earlier versions.
+    pub binding: Option<Binding>,
 }
 
 /// Records whose content the storage does not interpret: it keeps their bytes.
@@ -58,7 +62,9 @@ impl RecordKind {
     /// it.
     pub fn version(self) -> u16 {
         match self {
-            RecordKind::Authority | RecordKind::Algorithm => 1,
+            // Version 1 had no cluster id.
+            RecordKind::Authority => 2,
+            RecordKind::Algorithm => 1,
         }
     }
 
@@ -134,7 +140,7 @@ impl StateFile {
                 check_version(kind.name(), section.version, kind.version())?;
             }
         }
-        let volume = VolumeRecord::decode(&volume.bytes).ok_or(nonsense)?;
+        let volume = VolumeRecord::decode(volume.version, &volume.bytes).ok_or(nonsense)?;
         Ok(StateFile { volume, legacy: None, sections })
     }
 }
@@ -150,12 +156,13 @@ fn check_version(name: &'static str, version: u16, known: u16) -> Result<(), Unr
 impl From<RecordV1> for StateFile {
     fn from(record: RecordV1) -> Self {
         let RecordV1 { id, refused, members, safety, .. } = record;
-        let volume = VolumeRecord { id, refused, members, safety, seen: record.seen.clone() };
+        let volume = VolumeRecord { id, refused, members, safety, seen: record.seen.clone(), binding: None };
         StateFile { legacy: Some(record), ..StateFile::new(volume) }
     }
 }
 
-/// `id u32 | refused u8 | members u64 | safety u8 | number of peers u16 | each: id u32, counter u64, nonce u64`
+/// `id u32 | refused u8 | members u64 | safety u8 | number of peers u16 | each: id u32, counter u64, nonce u64`, and from
+/// version 2 on `bound u8 | if it is 1: machine u64, inode u64, born u64`
 impl VolumeRecord {
     fn encode(&self) -> Result<Vec<u8>, Unwritable> {
         if self.seen.len() > SEEN_MAX {
@@ -171,18 +178,26 @@ impl VolumeRecord {
             bytes.extend(peer.0.to_le_bytes());
             put_incarnation(&mut bytes, incarnation);
         }
+        bytes.push(u8::from(self.binding.is_some()));
+        if let Some(Binding { machine, inode, born }) = self.binding {
+            [machine, inode, born].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        }
         Ok(bytes)
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    fn decode(version: u16, bytes: &[u8]) -> Option<Self> {
         let mut fields = Fields(bytes);
-        let volume = VolumeRecord {
+        let mut volume = VolumeRecord {
             id: NodeId(fields.u32()?),
             refused: fields.bool()?,
             members: fields.u64()?,
             safety: fields.safety()?,
             seen: fields.seen()?,
+            binding: None,
         };
+        if version >= 2 && fields.bool()? {
+            volume.binding = Some(Binding { machine: fields.u64()?, inode: fields.u64()?, born: fields.u64()? });
+        }
         fields.0.is_empty().then_some(volume)
     }
 }
@@ -199,7 +214,12 @@ mod tests {
             (NodeId(2), Incarnation { counter: 9, nonce: 0xabcd }),
             (NodeId(5), Incarnation { counter: 3, nonce: 0x0123_4567_89ab_cdef }),
         ]);
-        VolumeRecord { id: NodeId(4), refused: true, members: 0xfeed, safety: Safety::Quorum, seen }
+        VolumeRecord { id: NodeId(4), refused: true, members: 0xfeed, safety: Safety::Quorum, seen, binding: None }
+    }
+
+    fn bound() -> VolumeRecord {
+        let binding = Binding { machine: 0x0102_0304_0506_0708, inode: 77, born: 1_790_000_000_123_456_789 };
+        VolumeRecord { binding: Some(binding), ..volume() }
     }
 
     fn section(version: u16, bytes: &[u8]) -> Section {
@@ -208,7 +228,7 @@ mod tests {
 
     /// Every kind of record, kinds of the election that this code does not know, and another instance.
     fn full() -> StateFile {
-        let mut file = StateFile::new(volume());
+        let mut file = StateFile::new(bound());
         file.sections.put(InstanceId::ELECTION, 2, section(1, b"member"));
         file.put_record(InstanceId::ELECTION, RecordKind::Authority, b"authority".to_vec());
         file.put_record(InstanceId::ELECTION, RecordKind::Algorithm, Vec::new());
@@ -242,9 +262,18 @@ mod tests {
 
     #[test]
     fn the_layout_of_format_2_does_not_change() {
-        let stored = frame::from_hex(include_str!("state-v2.hex"));
+        let stored = frame::from_hex(include_str!("state-v2-bound.hex"));
+        assert_eq!(full().encode(), Ok(stored.clone()));
         assert_eq!(StateFile::decode(&stored), Ok(full()));
-        assert_eq!(full().encode(), Ok(stored));
+    }
+
+    /// Version 1 of the volume's and of the authority's section.
+    #[test]
+    fn a_file_without_a_binding_is_still_read() {
+        let stored = frame::from_hex(include_str!("state-v2.hex"));
+        let mut expected = StateFile { volume: volume(), ..full() };
+        expected.sections.put(InstanceId::ELECTION, RecordKind::Authority.number(), section(1, b"authority"));
+        assert_eq!(StateFile::decode(&stored), Ok(expected));
     }
 
     #[test]
@@ -260,26 +289,27 @@ mod tests {
 
     #[test]
     fn without_a_sound_volume_section_there_is_no_state() {
-        let good = volume().encode().unwrap();
-        assert_eq!(StateFile::decode(&sealed(&[(0, 1, section(1, &good))])), Ok(StateFile::new(volume())));
+        let good = bound().encode().unwrap();
+        assert_eq!(StateFile::decode(&sealed(&[(0, 1, section(2, &good))])), Ok(StateFile::new(bound())));
         assert_eq!(StateFile::decode(&sealed(&[])), Err(CONTENT), "no section at all");
-        assert_eq!(StateFile::decode(&sealed(&[(1, 1, section(1, &good))])), Err(CONTENT), "another instance's");
+        assert_eq!(StateFile::decode(&sealed(&[(1, 1, section(2, &good))])), Err(CONTENT), "another instance's");
         assert_eq!(StateFile::decode(&sealed(&[(0, 1, section(0, &good))])), Err(CONTENT), "there is no version 0");
         for length in 0..good.len() {
-            let cut = sealed(&[(0, 1, section(1, &good[..length]))]);
+            let cut = sealed(&[(0, 1, section(2, &good[..length]))]);
             assert_eq!(StateFile::decode(&cut), Err(CONTENT), "cut to {length}");
         }
         let longer = [good.as_slice(), &[0]].concat();
-        assert_eq!(StateFile::decode(&sealed(&[(0, 1, section(1, &longer))])), Err(CONTENT), "one byte more");
+        assert_eq!(StateFile::decode(&sealed(&[(0, 1, section(2, &longer))])), Err(CONTENT), "one byte more");
     }
 
     #[test]
     fn a_newer_section_is_refused_where_this_code_knows_it_and_kept_where_it_does_not() {
-        let volume = section(1, &volume().encode().unwrap());
-        for (kind, name) in [(1, "volume"), (3, "authority"), (4, "algorithm")] {
+        let volume = section(2, &volume().encode().unwrap());
+        for (kind, name, known) in [(1, "volume", 2), (3, "authority", 2), (4, "algorithm", 1)] {
             let mut sections = vec![(0, 1, volume.clone())];
-            sections.push((0, kind, section(2, b"newer")));
-            let newer = Unreadable::NewerSection { name, version: 2, known: 1 };
+            let version = known + 1;
+            sections.push((0, kind, section(version, b"newer")));
+            let newer = Unreadable::NewerSection { name, version, known };
             assert_eq!(StateFile::decode(&sealed(&sections)), Err(newer));
         }
         for (instance, kind) in [(0, 5), (1, 2), (256, 1)] {

@@ -7,6 +7,7 @@ mod disk_faults;
 mod history;
 mod hooks;
 mod hostile;
+mod identity;
 mod instances;
 mod live;
 mod quorum;

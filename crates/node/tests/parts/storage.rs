@@ -37,7 +37,8 @@ impl Dir {
 /// A state that one number tells from others.
 fn state(number: u64) -> StateFile {
     let seen = BTreeMap::from([(NodeId(2), Incarnation { counter: 4, nonce: 0xdead_beef })]);
-    let volume = VolumeRecord { id: NodeId(3), refused: false, members: 99, safety: Safety::Quorum, seen };
+    let volume =
+        VolumeRecord { id: NodeId(3), refused: false, members: 99, safety: Safety::Quorum, seen, binding: None };
     let mut file = StateFile::new(volume);
     file.put_record(InstanceId::ELECTION, RecordKind::Algorithm, number.to_le_bytes().to_vec());
     file.put_record(InstanceId::ELECTION, RecordKind::Authority, b"authority".to_vec());
@@ -221,8 +222,14 @@ fn a_file_of_format_1_is_read_and_rewritten_as_format_2_with_nothing_lost() {
     fs::write(dir.state(), first_format()).unwrap();
     let own = Incarnation { counter: 3, nonce: 0x0123_4567_89ab_cdef };
     let seen = BTreeMap::from([(NodeId(2), Incarnation { counter: 9, nonce: 0xabcd }), (NodeId(5), own)]);
-    let volume =
-        VolumeRecord { id: NodeId(4), refused: true, members: 0xfeed, safety: Safety::Quorum, seen: seen.clone() };
+    let volume = VolumeRecord {
+        id: NodeId(4),
+        refused: true,
+        members: 0xfeed,
+        safety: Safety::Quorum,
+        seen: seen.clone(),
+        binding: None,
+    };
     let lease = Duration::from_millis(500);
     let vote = VoteV1 { epoch: 77, holder: Some((NodeId(5), own)), longest_lease: lease };
     let legacy = RecordV1 {
@@ -253,7 +260,7 @@ fn a_file_of_format_1_is_read_and_rewritten_as_format_2_with_nothing_lost() {
     let holder = Some(Holder { id: NodeId(5), incarnation: own });
     let vote = Some(Vote { epoch: Epoch(77), holder, longest_lease: lease });
     let belief = BeliefRecord { incarnation: own, reserved_until: 128, followed: Epoch(78) };
-    let record = QuorumRecord { belief, vote };
+    let record = QuorumRecord { belief, vote, cluster: None };
     assert_eq!(records::authority(&again, InstanceId::ELECTION), Some(AuthorityRecord::Quorum(record)));
 }
 

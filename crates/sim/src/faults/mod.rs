@@ -108,7 +108,8 @@ fn settings(row: &Row, options: &FaultOptions) -> Settings {
     let election = algorithms::Settings { wins: row.wins, ..algorithms::Settings::default() };
     let coordinator_timeout = election.answer_timeout * row.coordinator_factor;
     let election = algorithms::Settings { coordinator_timeout, ..election };
-    Settings { election, preempt: options.preempt, timing: Timing::default(), ..Settings::default() }
+    let (preempt, timing) = (options.preempt, Timing::default());
+    Settings { election, preempt, timing, names_cluster: true, ..Settings::default() }
 }
 
 /// Shuffled ids, sometimes with priorities, unless the row does not support them.

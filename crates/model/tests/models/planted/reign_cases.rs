@@ -3,13 +3,13 @@
 use member::reign::Reign;
 use model::check::{Limits, Report, examine};
 use model::reign::properties::{
-    BOUND, EPOCHS_GROW, FITTING_CAUSE, MAJORITY, ONE_AT_A_TIME, ONE_GRANT, ONE_PER_EPOCH, WITHIN_LEASE,
+    BOUND, EPOCHS_GROW, FITTING_CAUSE, MAJORITY, ONE_AT_A_TIME, ONE_GRANT, ONE_ID, ONE_PER_EPOCH, WITHIN_LEASE,
 };
 use model::reign::{Budget, QuorumModel, Subject};
 
 use super::reign_bugs::{
-    AnyEpoch, AnyIncarnation, AnyRequest, AsksOnce, Childless, ClosesFrees, CountsAll, Fickle, FreesFirst, FromReply,
-    Guesses, NoSettling, Resumes, Stays, Unwritten,
+    AnyEpoch, AnyIncarnation, AnyProposal, AnyRequest, AsksNoVoter, AsksOnce, Childless, ClosesFrees, CountsAll,
+    Fickle, FreesFirst, FromReply, Guesses, NoSettling, Resumes, Stays, Unwritten,
 };
 use super::wrapper::Planted;
 use super::write_bugs::{
@@ -194,4 +194,11 @@ fn a_loss_names_its_cause() {
     breaks("blames connections", QuorumModel::<Planted<Reign, BlamesConnections>>::led(2, NOTHING), FITTING_CAUSE);
     let transfer = Budget { transfers: 1, ..NOTHING };
     breaks("hands over silently", QuorumModel::<Planted<Reign, HandsOverSilently>>::led(2, transfer), FITTING_CAUSE);
+}
+
+#[test]
+fn an_id_is_proposed_by_the_leader_that_was_granted_the_epoch_and_knows_what_was_proposed_before() {
+    let budget = Budget { wants: [0, 1, 0], renewals: 2, ..NOTHING };
+    breaks("any proposal", QuorumModel::<Planted<Reign, AnyProposal>>::led(1, budget).named(), ONE_ID);
+    breaks("asks no voter", QuorumModel::<Planted<Reign, AsksNoVoter>>::led(1, budget).named(), ONE_ID);
 }

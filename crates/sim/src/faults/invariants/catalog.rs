@@ -129,6 +129,15 @@ pub const INVARIANTS: &[InvariantInfo] = &[
         ],
     },
     InvariantInfo {
+        name: "E14",
+        sentence: "No two voters of a quorum cluster ever agree on different ids of the cluster.",
+        checkers: &[
+            "crates/sim/src/faults/invariants/one_cluster_id.rs",
+            "crates/model/src/reign/properties.rs",
+            "crates/node/tests/cluster/identity.rs",
+        ],
+    },
+    InvariantInfo {
         name: "assertion 1",
         sentence: "At every instant two nodes in Reorganization or Normal have the same coordinator, and two nodes in \
                    Normal have the same task.",

@@ -8,6 +8,7 @@ mod garcia_molina_assertion_1;
 mod healthy_leader_stays;
 mod majority_granted;
 mod no_older_claim;
+mod one_cluster_id;
 mod one_grant_per_epoch;
 mod one_leader_per_epoch;
 mod one_reign_at_a_time;
@@ -16,7 +17,7 @@ mod specified_leader;
 use algorithms::catalog::Row;
 use algorithms::{Epoch, NodeId, StateVector, Uid, View};
 use member::reign::Holder;
-use member::{Cause, Guarantee, NodeSet, OnClose, Settings, Standing};
+use member::{Cause, ClusterId, Guarantee, NodeSet, OnClose, Settings, Standing};
 
 use super::report::Violation;
 use super::subject::Subject;
@@ -27,6 +28,7 @@ use garcia_molina_assertion_1::GarciaMolinaAssertion1;
 use healthy_leader_stays::HealthyLeaderStays;
 use majority_granted::MajorityGranted;
 use no_older_claim::NoOlderClaim;
+use one_cluster_id::OneClusterId;
 use one_grant_per_epoch::OneGrantPerEpoch;
 use one_leader_per_epoch::OneLeaderPerEpoch;
 use one_reign_at_a_time::OneReignAtATime;
@@ -111,6 +113,11 @@ pub(crate) trait Invariant {
         Ok(())
     }
 
+    /// A running voter knows that this id was agreed on.
+    fn named(&mut self, _: ClusterId) -> Result<(), String> {
+        Ok(())
+    }
+
     /// This node lost its disk.
     fn wiped(&mut self, _: usize) {}
 
@@ -154,6 +161,7 @@ impl InvariantSet {
             Guarantee::Majority => {
                 invariants.push(Box::new(OneReignAtATime { voters: Some(voters) }));
                 invariants.push(Box::new(OneGrantPerEpoch::default()));
+                invariants.push(Box::new(OneClusterId::default()));
                 invariants.push(Box::new(MajorityGranted::new(settings, voters)));
                 if settings.on_close == OnClose::WaitLease {
                     invariants.push(Box::new(HealthyLeaderStays::new(&settings.timing, voters)));
@@ -183,6 +191,10 @@ impl InvariantSet {
 
     pub(crate) fn reigning(&mut self, leaders: &[Leader], members: &[Uid]) {
         self.ask(|invariant| invariant.reigning(leaders, members));
+    }
+
+    pub(crate) fn named(&mut self, id: ClusterId) {
+        self.ask(|invariant| invariant.named(id));
     }
 
     pub(crate) fn wiped(&mut self, node: usize) {

@@ -1,0 +1,21 @@
+//! E14: no two voters ever agree on different ids of the cluster.
+
+use member::ClusterId;
+
+use super::Invariant;
+
+#[derive(Default)]
+pub(crate) struct OneClusterId {
+    agreed: Option<ClusterId>,
+}
+
+impl Invariant for OneClusterId {
+    fn name(&self) -> &'static str {
+        "E14"
+    }
+
+    fn named(&mut self, id: ClusterId) -> Result<(), String> {
+        let agreed = *self.agreed.get_or_insert(id);
+        if agreed == id { Ok(()) } else { Err(format!("the ids {agreed} and {id} were both agreed on")) }
+    }
+}
