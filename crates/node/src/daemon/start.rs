@@ -12,6 +12,7 @@ use transport::Net;
 use types::InstanceId;
 
 use super::attached::Attached;
+use super::clients::Clients;
 use super::volume::Volume;
 use super::{Daemon, Home, Instances, Running};
 use crate::config::{Config, ElectionConfig};
@@ -70,6 +71,7 @@ impl Daemon {
             stale_run: None,
             said_missing: false,
             links: NodeSet::default(),
+            clients: Clients::new(),
             frame: BytesMut::new(),
         })
     }

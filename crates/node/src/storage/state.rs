@@ -49,16 +49,18 @@ pub enum RecordKind {
     Authority = 3,
     /// The record of the algorithm.
     Algorithm = 4,
+    /// The newest entry of the ledger; of the cluster's election alone.
+    Ledger = 5,
 }
 
 impl RecordKind {
-    pub const ALL: [RecordKind; 2] = [RecordKind::Authority, RecordKind::Algorithm];
+    pub const ALL: [RecordKind; 3] = [RecordKind::Authority, RecordKind::Algorithm, RecordKind::Ledger];
 
     /// The version of its layout that this code writes, and the newest it reads. Any change of the layout must raise
     /// it.
     pub fn version(self) -> u16 {
         match self {
-            RecordKind::Authority | RecordKind::Algorithm => 1,
+            RecordKind::Authority | RecordKind::Algorithm | RecordKind::Ledger => 1,
         }
     }
 
@@ -70,6 +72,7 @@ impl RecordKind {
         match self {
             RecordKind::Authority => "authority",
             RecordKind::Algorithm => "algorithm",
+            RecordKind::Ledger => "ledger",
         }
     }
 }
