@@ -174,7 +174,10 @@ mod tests {
             ledger.entries.drain(..5);
             ledger.proof.breaks = vec![LedgerBreak::Missing { from: 1, to: 5 }];
         });
-        assert_eq!(deleted, ["member 3's ledger was deleted, or its beginning: entries 1 to 5 were written and are missing"]);
+        assert_eq!(
+            deleted,
+            ["member 3's ledger was deleted, or its beginning: entries 1 to 5 were written and are missing"]
+        );
         let cut = judged(|ledger| {
             ledger.entries.drain(3..);
             ledger.proof.breaks = vec![LedgerBreak::Missing { from: 4, to: 6 }];
@@ -184,7 +187,10 @@ mod tests {
             ledger.entries.drain(3..5);
             ledger.proof.breaks = vec![LedgerBreak::Missing { from: 4, to: 5 }];
         });
-        assert_eq!(cut_before, ["member 3's ledger was cut or replaced: it ended at entry 3, its state file knew entry 5"]);
+        assert_eq!(
+            cut_before,
+            ["member 3's ledger was cut or replaced: it ended at entry 3, its state file knew entry 5"]
+        );
         let changed = judged(|ledger| ledger.proof.breaks = vec![LedgerBreak::Replaced { sequence: 2 }]);
         assert_eq!(changed, ["member 3's ledger was changed: entry 2 is not the one that was written"]);
     }

@@ -50,7 +50,9 @@ pub use observe::{News, Observer, Report};
 pub use order::{ClaimedName, NAME_BYTES_MAX, Order, Ordered};
 pub use secret_file::{SecretFileError, SecretPermissions, read_secret};
 pub use transport::{ClientSettings, ConnectError, RefuseCode, Secret, SecretError};
-pub use types::{Access, Cause, DurationError, InstanceId, Role, Safety, Standing, Topology, format_duration, parse_duration};
+pub use types::{
+    Access, Cause, DurationError, InstanceId, Role, Safety, Standing, Topology, format_duration, parse_duration,
+};
 pub use verdict::{Electorate, NoLeader, Verdict, View, find_leader};
 pub use watch::{Watch, Watched};
 pub use wire::{Call, CallId, FailCode, MemberStatus, PeerStatus, Reply, Request, Response};

@@ -103,7 +103,10 @@ mod tests {
         let scratch = testkit::Scratch::new("secret-file").unwrap();
         let path = scratch.path().join("secret");
         let error = read_secret(&path, SecretPermissions::Owner).unwrap_err();
-        assert!(matches!(&error, SecretFileError::Unreadable { .. }) && error.to_string().contains("secret"), "{error}");
+        assert!(
+            matches!(&error, SecretFileError::Unreadable { .. }) && error.to_string().contains("secret"),
+            "{error}"
+        );
         fs::write(&path, "short").unwrap();
         let error = read_secret(&path, SecretPermissions::Any).unwrap_err();
         assert!(matches!(&error, SecretFileError::Unusable { .. }), "{error}");

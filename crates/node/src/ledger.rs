@@ -59,7 +59,10 @@ pub enum LedgerNews<C> {
 #[derive(Debug)]
 enum Job<C> {
     Append(LedgerEntry),
-    Page { client: C, after: Option<u64> },
+    Page {
+        client: C,
+        after: Option<u64>,
+    },
     /// Answered once all entries before it are written.
     Settle(mpsc::Sender<()>),
 }
@@ -161,9 +164,8 @@ pub struct LedgerWriter<C> {
 impl<C: Send> LedgerWriter<C> {
     /// The ledger is the history of the cluster's election; of other instances it keeps what operators did.
     pub fn write(&mut self, announcement: &Announcement) {
-        let belongs = |kind: &LedgerKind| {
-            announcement.instance == InstanceId::ELECTION || matches!(kind, LedgerKind::Ordered(_))
-        };
+        let belongs =
+            |kind: &LedgerKind| announcement.instance == InstanceId::ELECTION || matches!(kind, LedgerKind::Ordered(_));
         if let Some(kind) = self.kind(&announcement.what).filter(belongs) {
             self.append(kind, announcement.wall_ms, announcement.boot_ns);
         }
@@ -320,7 +322,10 @@ fn report(found: &Found) -> Option<String> {
                 tracing::error!(from, to, "entries of the ledger are missing that were on this disk: `ctl audit`");
             }
             LedgerBreak::Replaced { sequence } => {
-                tracing::error!(entry = sequence, "an entry of the ledger is not the one that was written: `ctl audit`");
+                tracing::error!(
+                    entry = sequence,
+                    "an entry of the ledger is not the one that was written: `ctl audit`"
+                );
             }
         }
     }

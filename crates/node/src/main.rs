@@ -84,7 +84,9 @@ async fn run(args: &Args, config: Config, id: NodeId) -> ExitCode {
     log::drain();
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(&format!("{error:#}"), if error.is::<Mismatch>() || error.is::<Problems>() { 2 } else { 1 }),
+        Err(error) => {
+            complain(&format!("{error:#}"), if error.is::<Mismatch>() || error.is::<Problems>() { 2 } else { 1 })
+        }
     }
 }
 

@@ -75,7 +75,8 @@ fn table(reigns: &[Reign], output: Output) -> String {
 fn orders_table(orders: &[OrderEntry<'_>], output: Output) -> String {
     let mut table = Table::new(&["ORDERED AT", ">MEMBER", "ORDER", "ACCESS", "FROM", "CLAIMED NAME"]);
     for OrderEntry { member, at_ms, ordered } in orders {
-        let instance = if ordered.instance.0 == 0 { String::new() } else { format!(" (instance {})", ordered.instance) };
+        let instance =
+            if ordered.instance.0 == 0 { String::new() } else { format!(" (instance {})", ordered.instance) };
         table.row([
             (format_instant(*at_ms), None),
             (member.to_string(), None),

@@ -73,7 +73,8 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     let plan = Plan { name: args.name.clone(), safety: args.safety, wins: args.wins.wins, ..Plan::new(nodes, row) };
     let (config, secret) = (args.dir.join("cluster.toml"), args.dir.join("secret"));
     let [(_, operator_secret), (_, reader_secret)] = derived_files(&args.dir);
-    if let Some(existing) = [&config, &secret, &operator_secret, &reader_secret].into_iter().find(|path| path.exists()) {
+    if let Some(existing) = [&config, &secret, &operator_secret, &reader_secret].into_iter().find(|path| path.exists())
+    {
         return Err(Failure::new(Exit::Failed, format!("{} exists already", existing.display()))
             .because("a client without the cluster's secret cannot connect to it")
             .hint("another --dir, or move the old files away"));

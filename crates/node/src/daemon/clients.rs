@@ -54,12 +54,7 @@ impl<C: Ord> Clients<C> {
 
     /// The answer to a request that the client's secret does not allow. Refusals are logged but not announced: a reader
     /// could otherwise push the history out of the bounded ledger.
-    pub(super) fn admit(
-        &mut self,
-        client: C,
-        address: Option<SocketAddr>,
-        request: &Request,
-    ) -> Result<(), Response> {
+    pub(super) fn admit(&mut self, client: C, address: Option<SocketAddr>, request: &Request) -> Result<(), Response> {
         let access = self.connected.get(&client).map(|known| known.access);
         if access.is_some_and(|access| access >= request.access()) {
             return Ok(());

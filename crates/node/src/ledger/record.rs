@@ -13,7 +13,9 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use client::{Chaos, ClaimedName, LedgerEntry, LedgerHash, LedgerKind, NAME_BYTES_MAX, Order, Ordered, Transition, Way};
+use client::{
+    Chaos, ClaimedName, LedgerEntry, LedgerHash, LedgerKind, NAME_BYTES_MAX, Order, Ordered, Transition, Way,
+};
 use sha2::{Digest, Sha256};
 use types::{Access, Epoch, InstanceId, NodeId, Role, Standing};
 
@@ -328,9 +330,9 @@ mod tests {
     #[test]
     fn every_order_and_the_longest_name_and_address_fit() {
         let ways = [Way::Both, Way::Out, Way::In];
-        let faults = ways.into_iter().flat_map(|way| {
-            [Chaos::Cut { peer: u32::MAX, way }, Chaos::Delay { peer: u32::MAX, way, ms: u64::MAX }]
-        });
+        let faults = ways
+            .into_iter()
+            .flat_map(|way| [Chaos::Cut { peer: u32::MAX, way }, Chaos::Delay { peer: u32::MAX, way, ms: u64::MAX }]);
         let faults = faults.chain([Chaos::Heal, Chaos::Pause { ms: u64::MAX }, Chaos::Kill]).map(Order::Chaos);
         for order in faults.chain([Order::Elect, Order::StepDown, Order::Transfer { to: u32::MAX }]) {
             for access in Access::ALL {

@@ -279,13 +279,13 @@ mod tests {
     #[test]
     fn a_newer_section_is_refused_where_this_code_knows_it_and_kept_where_it_does_not() {
         let volume = section(1, &volume().encode().unwrap());
-        for (kind, name) in [(1, "volume"), (3, "authority"), (4, "algorithm")] {
+        for (kind, name) in [(1, "volume"), (3, "authority"), (4, "algorithm"), (5, "ledger")] {
             let mut sections = vec![(0, 1, volume.clone())];
             sections.push((0, kind, section(2, b"newer")));
             let newer = Unreadable::NewerSection { name, version: 2, known: 1 };
             assert_eq!(StateFile::decode(&sealed(&sections)), Err(newer));
         }
-        for (instance, kind) in [(0, 5), (1, 2), (256, 1)] {
+        for (instance, kind) in [(0, 9), (1, 2), (256, 1)] {
             let bytes = sealed(&[(0, 1, volume.clone()), (instance, kind, section(2, b"newer"))]);
             let file = StateFile::decode(&bytes).unwrap();
             assert_eq!(file.encode(), Ok(bytes), "section {kind} of instance {instance}");

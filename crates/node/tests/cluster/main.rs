@@ -10,5 +10,6 @@ mod hostile;
 mod instances;
 mod live;
 mod quorum;
+mod trust_ledger;
 mod volumes;
 mod watchers;
