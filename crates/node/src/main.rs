@@ -12,7 +12,7 @@ use node::{daemon, log};
 /// One member of a Conclave cluster.
 ///
 /// Exit codes: 0 left in order, 1 failed (damaged state, failing disk, port in use, duplicate id,
-/// rolled-back volume), 2 bad config.
+/// rolled-back volume), 2 bad config or secret.
 #[derive(Parser, Debug)]
 #[command(version, about)]
 struct Args {

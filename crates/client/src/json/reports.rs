@@ -13,14 +13,14 @@ use crate::history::{self, Finding, Held, Ledgers, Proof};
 pub struct History {
     schema: &'static str,
     reigns: Vec<Reign>,
-    orders: Vec<Order>,
+    orders: Vec<Request>,
     missing: Vec<String>,
     flaws: Vec<String>,
 }
 
 /// What an operator asked of a member that carried it out.
 #[derive(Debug, Serialize)]
-struct Order {
+struct Request {
     at_ms: u64,
     member: u32,
     instance: InstanceId,
@@ -31,10 +31,10 @@ struct Order {
     name: Option<String>,
 }
 
-impl From<history::OrderEntry<'_>> for Order {
+impl From<history::OrderEntry<'_>> for Request {
     fn from(entry: history::OrderEntry<'_>) -> Self {
         let ordered = entry.ordered;
-        Order {
+        Request {
             at_ms: entry.at_ms,
             member: entry.member,
             instance: ordered.instance,
@@ -51,7 +51,7 @@ impl History {
         History {
             schema: "conclave.history/1",
             reigns: reigns.iter().map(Reign::from).collect(),
-            orders: history::orders(ledgers).into_iter().map(Order::from).collect(),
+            orders: history::orders(ledgers).into_iter().map(Request::from).collect(),
             missing: ledgers.missing_names(),
             flaws: ledgers.flaws(),
         }

@@ -18,10 +18,8 @@ impl Daemon {
             return self.drop_client(client);
         };
         let asked = Subscription { client, call };
-        let answer = match self.clients.admit(client, self.net.client_address(client), &request) {
-            Ok(()) => self.answer(asked, instance, &request),
-            Err(refusal) => Some(refusal),
-        };
+        let refusal = self.clients.refusal(client, self.net.client_address(client), &request);
+        let answer = refusal.or_else(|| self.answer(asked, instance, &request));
         if let Some(response) = answer {
             reply(&mut self.net, asked, response);
         }

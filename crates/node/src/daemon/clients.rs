@@ -1,5 +1,5 @@
 //! The connected clients: what each may ask for, and the name that it gave itself. Every request passes
-//! [`Clients::admit`] before anything acts on it.
+//! [`Clients::refusal`] before anything acts on it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ struct Known {
     name: ClaimedName,
 }
 
-impl<C: Ord> Clients<C> {
+impl<C: Ord + Copy> Clients<C> {
     pub(super) fn new() -> Self {
         Clients { connected: BTreeMap::new(), logged: None, unlogged: 0 }
     }
@@ -52,16 +52,16 @@ impl<C: Ord> Clients<C> {
         self.connected.get(&client).map(|known| (known.access, known.name.clone()))
     }
 
-    /// The answer to a request that the client's secret does not allow. Refusals are logged but not announced: a reader
+    /// The answer to a request that the client's secret does not allow; `None` if it is allowed. Refusals are logged but not announced: a reader
     /// could otherwise push the history out of the bounded ledger.
-    pub(super) fn admit(&mut self, client: C, address: Option<SocketAddr>, request: &Request) -> Result<(), Response> {
+    pub(super) fn refusal(&mut self, client: C, address: Option<SocketAddr>, request: &Request) -> Option<Response> {
         let access = self.connected.get(&client).map(|known| known.access);
         if access.is_some_and(|access| access >= request.access()) {
-            return Ok(());
+            return None;
         }
         let has = access.map_or("none", Access::name);
         self.log(address, has, request);
-        Err(refusal(has, request))
+        Some(refusal(has, request))
     }
 
     fn log(&mut self, address: Option<SocketAddr>, has: &'static str, request: &Request) {
@@ -101,21 +101,21 @@ mod tests {
         }
         for request in Request::ALL {
             for (id, access) in (0..).zip(Access::ALL) {
-                let admitted = clients.admit(id, None, request).is_ok();
+                let admitted = clients.refusal(id, None, request).is_none();
                 assert_eq!(admitted, access >= request.access(), "{} of a {access}", request.name());
             }
-            assert!(clients.admit(3, None, request).is_err(), "{} of a client that is not up", request.name());
+            assert!(clients.refusal(3, None, request).is_some(), "{} of a client that is not up", request.name());
         }
         clients.gone(2);
-        assert!(clients.admit(2, None, &Request::Status).is_err(), "a client that has left");
+        assert!(clients.refusal(2, None, &Request::Status).is_some(), "a client that has left");
     }
 
     #[test]
     fn a_refusal_says_which_secret_is_needed_and_how_to_name_it() {
         let mut clients = Clients::new();
         clients.up(0, Access::Reader);
-        let answer = clients.admit(0, None, &Request::Chaos(Chaos::Kill));
-        let Err(Response::Failed { reason, code: FailCode::Refused }) = answer else { panic!("{answer:?}") };
+        let answer = clients.refusal(0, None, &Request::Chaos(Chaos::Kill));
+        let Some(Response::Failed { reason, code: FailCode::Refused }) = answer else { panic!("{answer:?}") };
         assert!(reason.contains("`chaos` needs the access of an operator"), "{reason}");
         assert!(reason.contains("of a reader") && reason.contains("--secret-file operator.secret"), "{reason}");
     }
