@@ -105,8 +105,8 @@ mod tests {
         sequences.into_iter().map(link).collect()
     }
 
-    fn head(first: u64, sequence: u64) -> Option<LedgerHead> {
-        Some(LedgerHead { first, sequence, hash: hash(sequence) })
+    fn head(first: u64, sequence: u64) -> LedgerHead {
+        LedgerHead { first, sequence, hash: hash(sequence) }
     }
 
     const fn missing(from: u64, to: u64) -> LedgerBreak {
@@ -116,12 +116,12 @@ mod tests {
     #[test]
     fn a_ledger_at_or_beyond_its_known_end_is_whole() {
         for known in 1..=9 {
-            assert_eq!(breaks(&chain(1..=9), head(1, known)), []);
+            assert_eq!(breaks(&chain(1..=9), Some(head(1, known))), []);
         }
         assert_eq!(breaks(&chain(1..=9), None), []);
         assert_eq!(breaks(&[], None), []);
-        assert_eq!(breaks(&chain(5..=9), head(5, 7)), [], "entries were dropped by rotation");
-        assert_eq!(breaks(&chain([1, 2, 6, 7]), head(1, 7)), [], "writes that failed are a gap, and no break");
+        assert_eq!(breaks(&chain(5..=9), Some(head(5, 7))), [], "entries were dropped by rotation");
+        assert_eq!(breaks(&chain([1, 2, 6, 7]), Some(head(1, 7))), [], "writes that failed are a gap, and no break");
     }
 
     #[test]
@@ -130,25 +130,25 @@ mod tests {
             let mut links = chain(1..=9);
             links.truncate(kept);
             let from = kept as u64 + 1;
-            assert_eq!(breaks(&links, head(1, 9)), [missing(from, 9)], "{kept} kept");
+            assert_eq!(breaks(&links, Some(head(1, 9))), [missing(from, 9)], "{kept} kept");
             // The next process continues after what was known.
-            let tail = tail(&links, head(1, 9));
+            let tail = tail(&links, Some(head(1, 9)));
             assert_eq!((tail.sequence, tail.hash), (9, hash(9)));
             links.extend([10, 11].map(|n| Link { sequence: n, previous: Some(hash(n - 1)), hash: hash(n) }));
-            assert_eq!(breaks(&links, head(1, 11)), [missing(from, 9)], "{kept} kept, two more written");
+            assert_eq!(breaks(&links, Some(head(1, 11))), [missing(from, 9)], "{kept} kept, two more written");
         }
     }
 
     #[test]
     fn every_removed_beginning_and_middle_is_missing() {
         for cut in 1..9 {
-            assert_eq!(breaks(&chain(1..=9)[cut..], head(1, 9)), [missing(1, cut as u64)]);
+            assert_eq!(breaks(&chain(1..=9)[cut..], Some(head(1, 9))), [missing(1, cut as u64)]);
         }
         for (from, to) in [(2, 2), (2, 8), (5, 6)] {
             let mut links = chain(1..=9);
             links.drain(from as usize - 1..to as usize);
-            assert_eq!(breaks(&links, head(1, 9)), [missing(from, to)]);
-            assert_eq!(breaks(&links, head(1, from)), [missing(from, to)], "the known end is among them");
+            assert_eq!(breaks(&links, Some(head(1, 9))), [missing(from, to)]);
+            assert_eq!(breaks(&links, Some(head(1, from))), [missing(from, to)], "the known end is among them");
         }
     }
 
@@ -157,12 +157,12 @@ mod tests {
         for changed in 1..=9_u64 {
             let mut links = chain(1..=9);
             links[changed as usize - 1].hash = [7; 16];
-            assert_eq!(breaks(&links, head(1, 9)), [LedgerBreak::Replaced { sequence: changed }]);
+            assert_eq!(breaks(&links, Some(head(1, 9))), [LedgerBreak::Replaced { sequence: changed }]);
             assert_eq!(breaks(&links, None).is_empty(), changed == 9);
         }
         let mut links = chain(1..=9);
         links[8].hash = [7; 16];
-        let tail = tail(&links, head(1, 9));
+        let tail = tail(&links, Some(head(1, 9)));
         assert_eq!(tail.hash, hash(9), "the next record shows it for good");
         let tail = super::tail(&chain(1..=20), Some(LedgerHead { first: 1, sequence: 9, hash: [7; 16] }));
         assert_eq!((tail.sequence, tail.hash), (20, [7; 16]), "another ledger in its place");
@@ -172,11 +172,11 @@ mod tests {
     fn the_chain_begins_after_the_records_of_version_1_and_never_stops_again() {
         let mut links = chain(1..=9);
         links[..4].iter_mut().for_each(|link| link.previous = None);
-        assert_eq!(breaks(&links, head(1, 9)), []);
+        assert_eq!(breaks(&links, Some(head(1, 9))), []);
         links[3].hash = [7; 16];
-        assert_eq!(breaks(&links, head(1, 9)), [LedgerBreak::Replaced { sequence: 4 }], "the last of version 1");
+        assert_eq!(breaks(&links, Some(head(1, 9))), [LedgerBreak::Replaced { sequence: 4 }], "the last of version 1");
         let mut links = chain(1..=9);
         links[6].previous = None;
-        assert_eq!(breaks(&links, head(1, 9)), [LedgerBreak::Replaced { sequence: 6 }], "a stripped hash");
+        assert_eq!(breaks(&links, Some(head(1, 9))), [LedgerBreak::Replaced { sequence: 6 }], "a stripped hash");
     }
 }
