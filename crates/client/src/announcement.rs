@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use types::{Cause, InstanceId, NodeId, Role, Standing};
 
+use crate::order::Ordered;
+
 /// One event at one member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Announcement {
@@ -38,6 +40,8 @@ pub enum Happened {
     Faults(Vec<String>),
     /// The member leaves the cluster in order; the last announcement.
     Leaving,
+    /// This member carried out a request of an operator.
+    Ordered(Ordered),
 }
 
 impl Happened {
@@ -52,6 +56,7 @@ impl Happened {
             Happened::Link { .. } => "link",
             Happened::Faults(_) => "faults",
             Happened::Leaving => "leaving",
+            Happened::Ordered(_) => "ordered",
         }
     }
 }

@@ -9,6 +9,7 @@ use thiserror::Error;
 use types::{Safety, Topology};
 
 use crate::endpoint::Endpoint;
+use crate::secret_file::SecretPermissions;
 
 /// Where `ctl up` writes the file. Every command searches for it from the current directory upward.
 pub const DEFAULT_CONFIG: &str = ".conclave/cluster.toml";
@@ -25,6 +26,7 @@ pub struct ClusterFile {
     pub safety: Safety,
     /// Resolved against the file's own directory.
     pub secret_file: Option<PathBuf>,
+    pub secret_permissions: SecretPermissions,
     pub peers: Vec<Endpoint>,
     /// The ids of the voters: a quorum reign needs a majority of them.
     pub voters: Vec<u32>,
@@ -68,9 +70,16 @@ impl ClusterFile {
             algorithm: cluster.algorithm,
             safety: cluster.safety.and_then(|name| name.parse().ok()).unwrap_or(DEFAULT_SAFETY),
             secret_file: cluster.secret_file.map(|file| directory.join(file)),
+            secret_permissions: permissions(cluster.secret_permissions.as_deref()),
             peers: document.peers.into_iter().map(|peer| Endpoint::member(peer.id, peer.address)).collect(),
         })
     }
+}
+
+/// A word that is not known means the careful choice.
+fn permissions(word: Option<&str>) -> SecretPermissions {
+    let known = SecretPermissions::NAMES.into_iter().find(|(name, _)| Some(*name) == word);
+    known.map(|(_, permissions)| permissions).unwrap_or_default()
 }
 
 #[derive(Deserialize)]
@@ -87,6 +96,7 @@ struct Cluster {
     algorithm: Option<String>,
     safety: Option<String>,
     secret_file: Option<PathBuf>,
+    secret_permissions: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -126,6 +136,10 @@ mod tests {
         assert_eq!(file.algorithm, None);
         assert_eq!(file.safety, Safety::Quorum, "as members read a file without it");
         assert_eq!(file.secret_file, Some(PathBuf::from("some/where/secret")));
+        assert_eq!(file.secret_permissions, SecretPermissions::Owner);
+        let any = FILE.replace("secret_file", "secret_permissions = 'any'\nsecret_file");
+        let any = ClusterFile::parse(&any, Path::new("c.toml")).unwrap();
+        assert_eq!(any.secret_permissions, SecretPermissions::Any);
         assert_eq!(file.voters, [1], "a learner does not vote");
         assert_eq!(file.peers, [Endpoint::member(1, "n1:7400"), Endpoint::member(2, "n2:7400")]);
     }

@@ -20,6 +20,7 @@ use crate::attachment::Attachment;
 use crate::chaos::Chaos;
 use crate::endpoint::Endpoint;
 use crate::ledger::LedgerPage;
+use crate::order::ClaimedName;
 use crate::watch::Watch;
 use crate::wire::{Call, CallId, FailCode, MemberStatus, Reply, Request, Response};
 
@@ -164,6 +165,9 @@ impl Client {
             let ends = !page.more || page.entries.is_empty();
             all.entries.append(&mut page.entries);
             all.troubles = page.troubles;
+            if after.is_none() {
+                all.proof = page.proof;
+            }
             if ends {
                 return Ok(all);
             }
@@ -208,6 +212,11 @@ impl Client {
     /// Requests the member's part of a fault.
     pub async fn chaos(&self, chaos: Chaos) -> Result<(), ClientError> {
         self.done(Request::Chaos(chaos)).await
+    }
+
+    /// The name under which the member records what this connection asks of it: a claim, which nothing proves.
+    pub async fn introduce(&self, name: ClaimedName) -> Result<(), ClientError> {
+        self.done(Request::Introduce { name }).await
     }
 
     pub(crate) async fn end_watch(&self, call: CallId) -> Result<(), ClientError> {

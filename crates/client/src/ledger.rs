@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::announcement::Transition;
+use crate::order::Ordered;
 
 /// One event at one member, stamped by its driver.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LedgerEntry {
-    /// Counts from 1 and never repeats. A missing number was lost: to damage, a failed write or rotation.
+    /// Counts from 1. A missing number was lost: to damage, a failed write, rotation, or somebody who removed it.
     pub sequence: u64,
     /// Milliseconds since the Unix epoch.
     pub wall_ms: u64,
@@ -33,6 +34,8 @@ pub enum LedgerKind {
     Granted { epoch: u64, holder: u32 },
     /// This voter's promise to the holder ended: it expired or was released.
     PromiseEnded { epoch: u64, holder: u32 },
+    /// This member carried out a request of an operator.
+    Ordered(Ordered),
 }
 
 /// A part of one member's ledger, oldest entry first.
@@ -43,13 +46,49 @@ pub struct LedgerPage {
     pub more: bool,
     /// The damage of the ledger, as text: damaged records, failed writes. Empty if the ledger is complete.
     pub troubles: Vec<String>,
+    /// On the first page, the oldest one; empty on the pages after it.
+    pub proof: LedgerProof,
+}
+
+/// The beginning of a SHA-256 over the bytes of a record.
+pub type LedgerHash = [u8; 16];
+
+/// The newest entry of a ledger that is on the disk, and the oldest that must still be there. Every record contains the
+/// hash of the record before it, so this hash stands for all entries. The member keeps it in its state file, outside
+/// the ledger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LedgerHead {
+    /// Rotation has dropped the entries before it.
+    pub first: u64,
+    pub sequence: u64,
+    pub hash: LedgerHash,
+}
+
+/// Whether a ledger has all the entries that were written to it, as its member has just verified.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct LedgerProof {
+    /// `None` for a ledger in which no entry was ever written.
+    pub head: Option<LedgerHead>,
+    /// Oldest first.
+    pub breaks: Vec<LedgerBreak>,
+}
+
+/// A place where a ledger does not have what was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum LedgerBreak {
+    /// These entries were on the disk and are gone.
+    Missing { from: u64, to: u64 },
+    /// This entry is not the one that was written.
+    Replaced { sequence: u64 },
 }
 
 #[cfg(test)]
 mod tests {
-    use types::{Cause, Epoch, NodeId, Role, Standing};
+    use types::{Access, Cause, Epoch, InstanceId, NodeId, Role, Standing};
 
     use super::*;
+    use crate::chaos::{Chaos, Way};
+    use crate::order::{ClaimedName, Order};
 
     #[test]
     fn pages_of_any_length_and_kind_are_read_back_within_a_frame() {
@@ -61,7 +100,15 @@ mod tests {
             lease_until_ns: Some(u64::MAX),
         });
         let small = LedgerKind::Started { incarnation: 0, last_alive_ms: None };
-        for (kind, number) in [(became, u64::MAX), (small, 0), (LedgerKind::Granted { epoch: 0, holder: 0 }, 0)] {
+        let ordered = LedgerKind::Ordered(Ordered {
+            order: Order::Chaos(Chaos::Delay { peer: u32::MAX, way: Way::Both, ms: u64::MAX }),
+            instance: InstanceId(u16::MAX),
+            access: Access::Operator,
+            address: "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535".parse().unwrap(),
+            name: ClaimedName::from("x".repeat(100)),
+        });
+        let granted = LedgerKind::Granted { epoch: 0, holder: 0 };
+        for (kind, number) in [(became, u64::MAX), (small, 0), (granted, 0), (ordered, u64::MAX)] {
             for length in [0, 1, 100, 1000] {
                 let entry = LedgerEntry {
                     sequence: number,
@@ -70,7 +117,11 @@ mod tests {
                     boot_id: [0; 16],
                     kind: kind.clone(),
                 };
-                let page = LedgerPage { entries: vec![entry; length], more: true, troubles: vec!["t".repeat(200)] };
+                let head = LedgerHead { first: number, sequence: number, hash: [0xff; 16] };
+                let breaks = vec![LedgerBreak::Missing { from: number, to: number }; 16];
+                let (entries, troubles) = (vec![entry; length], vec!["t".repeat(200)]);
+                let proof = LedgerProof { head: Some(head), breaks };
+                let page = LedgerPage { entries, more: true, troubles, proof };
                 let bytes = transport::codec::to_vec(&page).unwrap();
                 assert!(bytes.len() < transport::FRAME_MAX_BYTES / 4, "{} bytes", bytes.len());
                 assert_eq!(transport::codec::decode::<LedgerPage>(&bytes).unwrap(), page);

@@ -26,6 +26,8 @@ pub mod json;
 mod leader;
 mod ledger;
 mod observe;
+mod order;
+mod secret_file;
 mod verdict;
 mod watch;
 mod wire;
@@ -43,10 +45,14 @@ pub use explain::{Evidence, Explanation, cause_in_words, explain};
 pub use fence::{Fence, FenceError};
 pub use instant::{InstantError, format_instant, parse_instant};
 pub use leader::{Leader, LeaderClient};
-pub use ledger::{LedgerEntry, LedgerKind, LedgerPage};
+pub use ledger::{LedgerBreak, LedgerEntry, LedgerHash, LedgerHead, LedgerKind, LedgerPage, LedgerProof};
 pub use observe::{News, Observer, Report};
+pub use order::{ClaimedName, NAME_BYTES_MAX, Order, Ordered};
+pub use secret_file::{SecretFileError, SecretPermissions, read_secret};
 pub use transport::{ClientSettings, ConnectError, RefuseCode, Secret, SecretError};
-pub use types::{Cause, DurationError, InstanceId, Role, Safety, Standing, Topology, format_duration, parse_duration};
+pub use types::{
+    Access, Cause, DurationError, InstanceId, Role, Safety, Standing, Topology, format_duration, parse_duration,
+};
 pub use verdict::{Electorate, NoLeader, Verdict, View, find_leader};
 pub use watch::{Watch, Watched};
-pub use wire::{Auth, Call, CallId, FailCode, MemberStatus, PeerStatus, Reply, Request, Response};
+pub use wire::{Call, CallId, FailCode, MemberStatus, PeerStatus, Reply, Request, Response};

@@ -5,11 +5,12 @@
 //! Compatibility: variants are numbered by position on the wire, so new ones go to the end.
 
 use serde::{Deserialize, Serialize};
-use types::{InstanceId, NodeId, Role, Safety, Topology, Uid, Wins};
+use types::{Access, InstanceId, NodeId, Role, Safety, Topology, Uid, Wins};
 
 use crate::announcement::{Announcement, ElectionCost};
 use crate::chaos::Chaos;
 use crate::ledger::LedgerPage;
+use crate::order::{ClaimedName, Order};
 
 /// Names one call of one connection; chosen by the client.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -58,15 +59,9 @@ pub enum Request {
     Attach,
     /// Ends the stream that this [`Request::Watch`] opened. Answered with [`Response::Done`]; nothing more comes of it.
     EndWatch { call: CallId },
-}
-
-/// The effect of a request, which decides which clients may send it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Auth {
-    /// Only reads.
-    Read,
-    /// Changes the leader, or what the cluster does.
-    Operate,
+    /// The name under which this connection's orders are recorded. A claim, which nothing proves. Answered with
+    /// [`Response::Done`].
+    Introduce { name: ClaimedName },
 }
 
 impl Request {
@@ -81,6 +76,7 @@ impl Request {
         Request::History { after: None },
         Request::Attach,
         Request::EndWatch { call: CallId(0) },
+        Request::Introduce { name: ClaimedName::NONE },
     ];
 
     pub fn name(&self) -> &'static str {
@@ -94,16 +90,41 @@ impl Request {
             Request::History { .. } => "history",
             Request::Attach => "attach",
             Request::EndWatch { .. } => "end-watch",
+            Request::Introduce { .. } => "introduce",
         }
     }
 
-    /// No catch-all arm: a new request does not compile until its authorisation is chosen.
-    pub fn auth(&self) -> Auth {
+    /// The least access that may send it. No catch-all arm: a new request does not compile until this is chosen.
+    ///
+    /// Attach only asks to be told, but it acts on the cluster: an attached client delays every handover until it leaves
+    /// or is given up, and voters wait longer for the end of a leader with a child. So a reader may not hold leadership
+    /// for a child; `ctl lead` runs with the operators' secret.
+    pub fn access(&self) -> Access {
         match self {
-            Request::Status | Request::Watch { .. } | Request::History { .. } | Request::EndWatch { .. } => Auth::Read,
+            Request::Status
+            | Request::Watch { .. }
+            | Request::History { .. }
+            | Request::EndWatch { .. }
+            | Request::Introduce { .. } => Access::Reader,
             Request::Elect | Request::StepDown | Request::Transfer { .. } | Request::Chaos(_) | Request::Attach => {
-                Auth::Operate
+                Access::Operator
             }
+        }
+    }
+
+    /// The request as it is recorded once it is carried out; `None` for a request that changes nothing.
+    pub fn order(&self) -> Option<Order> {
+        match *self {
+            Request::Elect => Some(Order::Elect),
+            Request::StepDown => Some(Order::StepDown),
+            Request::Transfer { to } => Some(Order::Transfer { to }),
+            Request::Chaos(fault) => Some(Order::Chaos(fault)),
+            Request::Status
+            | Request::Watch { .. }
+            | Request::History { .. }
+            | Request::Attach
+            | Request::EndWatch { .. }
+            | Request::Introduce { .. } => None,
         }
     }
 }
@@ -235,23 +256,24 @@ pub struct PeerStatus {
 mod tests {
     use super::*;
 
-    /// The whole table: a new request fails here until it has a line.
-    const AUTH: &[(&str, Auth)] = &[
-        ("status", Auth::Read),
-        ("watch", Auth::Read),
-        ("elect", Auth::Operate),
-        ("step-down", Auth::Operate),
-        ("transfer", Auth::Operate),
-        ("chaos", Auth::Operate),
-        ("history", Auth::Read),
-        ("attach", Auth::Operate),
-        ("end-watch", Auth::Read),
+    /// The whole table: the least access, and whether it is recorded. A new request fails here until it has a line.
+    const ACCESS: &[(&str, Access, bool)] = &[
+        ("status", Access::Reader, false),
+        ("watch", Access::Reader, false),
+        ("elect", Access::Operator, true),
+        ("step-down", Access::Operator, true),
+        ("transfer", Access::Operator, true),
+        ("chaos", Access::Operator, true),
+        ("history", Access::Reader, false),
+        ("attach", Access::Operator, false),
+        ("end-watch", Access::Reader, false),
+        ("introduce", Access::Reader, false),
     ];
 
     #[test]
-    fn every_request_has_its_line_in_the_auth_table() {
-        let table: Vec<_> = Request::ALL.iter().map(|request| (request.name(), request.auth())).collect();
-        assert_eq!(table, AUTH);
+    fn every_request_has_its_line_in_the_access_table() {
+        let line = |request: &Request| (request.name(), request.access(), request.order().is_some());
+        assert_eq!(Request::ALL.iter().map(line).collect::<Vec<_>>(), ACCESS);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use client::{
     Announcement, Call, CallId, Cause, Chaos, ElectionCost, ElectionName, FailCode, Happened, InstanceId, KindCount,
-    LedgerEntry, LedgerKind, LedgerPage, MemberStatus, Reply, Request, Response, Role, Standing, Transition, Way,
+    LedgerEntry, LedgerKind, LedgerPage, LedgerProof, MemberStatus, Reply, Request, Response, Role, Standing,
+    Transition, Way,
 };
 use transport::codec;
 use types::{Dice, Epoch, NodeId};
@@ -38,7 +39,8 @@ fn replies() -> Vec<Vec<u8>> {
         Response::Announced(Announcement { member, instance, sequence: 9, wall_ms: 1, boot_ns: 2, what })
     };
     let entry = LedgerEntry { sequence: 1, wall_ms: 2, boot_ns: 3, boot_id: [4; 16], kind: LedgerKind::Became(became) };
-    let page = LedgerPage { entries: vec![entry; 3], more: true, troubles: vec!["damaged".into()] };
+    let (entries, troubles) = (vec![entry; 3], vec!["damaged".into()]);
+    let page = LedgerPage { entries, more: true, troubles, proof: LedgerProof::default() };
     let status = MemberStatus { election: Some(cost), faults: vec!["cut".into()], ..MemberStatus::example() };
     let others = [
         Response::Status(status),

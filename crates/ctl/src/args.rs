@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     algorithms, audit, bench, chaos, completions, config, elect, explain, fence_check, history, init, lead, leader,
-    man, sim, status, step_down, transfer, up, watch,
+    man, secret, sim, status, step_down, transfer, up, watch,
 };
 use crate::guard::process as guard;
 use crate::output::{ColorChoice, Format};
@@ -26,7 +26,7 @@ use crate::output::{ColorChoice, Format};
 
 Exit codes: 0 ok, 1 failed or \"no\", 2 usage or bad config, 3 no member reachable, 4 no leader or members
 disagree, 5 wait timed out, 6 leadership lost while a command ran, 7 invariant violated, 8 refused (no or wrong secret,
-another protocol version, chaos off)."
+a secret that does not allow it, another protocol version, chaos off)."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -57,9 +57,14 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) cluster: Option<String>,
 
-    /// The cluster's secret, instead of the file that the config names
+    /// The secret of the cluster, its operators or its readers, instead of the file that the config names
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
+
+    /// The name under which members record what this command asks of them; a claim, which nothing proves
+    /// [default: USER@HOST]
+    #[arg(long = "as", global = true, value_name = "NAME", env = "CONCLAVE_AS", hide_env_values = true)]
+    pub(crate) name: Option<String>,
 
     /// The election: 0 is the cluster's own, 256 and above are those of [[instances]] in the config
     #[arg(long, global = true, value_name = "N", default_value_t = 0)]
@@ -98,6 +103,7 @@ pub(crate) enum Command {
     FenceCheck(fence_check::Args),
     Up(up::Args),
     Init(init::Args),
+    Secret(secret::Args),
     Config(config::Args),
     Algorithms(algorithms::Args),
     Bench(bench::Args),

@@ -21,7 +21,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
 pub(crate) use layout::config_text;
-pub use layout::{hex_secret, write_secret};
+pub use layout::{derived_files, hex_secret, write_derived, write_secret};
 pub(crate) use plan::NODES_MAX;
 pub use plan::Plan;
 pub use ports::{free_ports, free_ports_elsewhere};

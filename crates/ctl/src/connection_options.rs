@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use client::{
-    Answer, ClientError, ClientSettings, ClusterFile, ConnectError, Electorate, Endpoint, InstanceId, Observer, Safety,
-    Secret,
+    Answer, ClaimedName, Client, ClientError, ClientSettings, ClusterFile, ConnectError, Electorate, Endpoint,
+    InstanceId, Observer, Safety, Secret, SecretFileError, read_secret,
 };
 
 use crate::args::Globals;
@@ -21,6 +21,8 @@ pub(crate) struct Target {
     pub(crate) file: Option<ClusterFile>,
     /// The election of the cluster.
     pub(crate) instance: InstanceId,
+    /// What members record beside the orders of this client.
+    name: ClaimedName,
 }
 
 impl Target {
@@ -35,7 +37,8 @@ impl Target {
         for endpoint in &mut endpoints {
             endpoint.instance = instance;
         }
-        Ok(Target { endpoints, settings, timeout, member_timeout, file, instance })
+        let name = globals.name.clone().unwrap_or_else(user_at_host).into();
+        Ok(Target { endpoints, settings, timeout, member_timeout, file, instance, name })
     }
 
     /// For commands that work with the cluster's own election only.
@@ -50,6 +53,13 @@ impl Target {
 
     pub(crate) async fn ask_all(&self) -> Vec<Answer> {
         client::ask_all(&self.endpoints, &self.settings, self.member_timeout.min(self.timeout)).await
+    }
+
+    /// A connection for orders, which the member records under this client's name.
+    pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<Client, ClientError> {
+        let client = Client::connect_to(endpoint, &self.settings).await?;
+        client.introduce(self.name.clone()).await?;
+        Ok(client)
     }
 
     pub(crate) fn observer(&self) -> Observer {
@@ -107,10 +117,19 @@ pub(crate) fn request_failed(what: &str, error: &ClientError) -> Failure {
         ClientError::Failed { .. } | ClientError::Unexpected | ClientError::Codec(_) => Exit::Failed,
         _ => Exit::Unreachable,
     };
-    Failure::new(exit, what).because(error.to_string()).hint("look at `ctl status`")
+    let not_allowed = matches!(error, ClientError::Failed { code: client::FailCode::Refused, .. });
+    let next = if not_allowed { "a secret or a config that allows it" } else { "look at `ctl status`" };
+    Failure::new(exit, what).because(error.to_string()).hint(next)
 }
 
-fn find_file(globals: &Globals) -> Result<Option<ClusterFile>, Failure> {
+/// USER@HOST, as far as the system tells them.
+fn user_at_host() -> String {
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{user}@{}", host.trim())
+}
+
+pub(crate) fn find_file(globals: &Globals) -> Result<Option<ClusterFile>, Failure> {
     let read = |path: &Path| {
         ClusterFile::read(path)
             .map(Some)
@@ -154,18 +173,18 @@ fn check_address(address: &str) -> Result<(), Failure> {
     }
 }
 
-fn secret(globals: &Globals, file: Option<&ClusterFile>) -> Result<Option<Secret>, Failure> {
-    if let Some(path) = &globals.secret_file {
-        return Secret::from_file(path).map(Some).map_err(|error| {
-            Failure::usage(error.to_string()).hint("--secret-file names the file that the cluster's config names")
-        });
-    }
-    let Some(path) = file.and_then(|file| file.secret_file.as_ref()) else { return Ok(None) };
-    // Without the secret every member would refuse: the same exit code, with an earlier and better message.
-    Secret::from_file(path).map(Some).map_err(|error| {
-        Failure::new(Exit::Refused, error.to_string())
-            .because("the config names this file, and members only accept clients that know the secret in it")
-            .hint("run as a user that may read it, or name a copy with --secret-file")
+pub(crate) fn secret(globals: &Globals, file: Option<&ClusterFile>) -> Result<Option<Secret>, Failure> {
+    let named = globals.secret_file.as_ref();
+    let Some(path) = named.or_else(|| file.and_then(|file| file.secret_file.as_ref())) else { return Ok(None) };
+    let permissions = file.map(|file| file.secret_permissions).unwrap_or_default();
+    read_secret(path, permissions).map(Some).map_err(|error| match error {
+        // Without the secret every member would refuse: the same exit code, with an earlier and better message.
+        SecretFileError::Unreadable { .. } | SecretFileError::Unusable { .. } if named.is_none() => {
+            Failure::new(Exit::Refused, error.to_string())
+                .because("the config names this file, and members only accept clients that know the secret in it")
+                .hint("run as a user that may read it, or name a copy with --secret-file")
+        }
+        _ => Failure::usage(error.to_string()).hint(error.remedy()),
     })
 }
 

@@ -49,6 +49,7 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::FenceCheck(args) => c::fence_check::run(&args, output),
         Command::Up(args) => c::up::run(&args, globals, output).await,
         Command::Init(args) => c::init::run(&args, output),
+        Command::Secret(args) => c::secret::run(&args, globals, output),
         Command::Config(args) => c::config::run(&args),
         Command::Algorithms(args) => c::algorithms::run(&args, output),
         Command::Bench(args) => c::bench::run(args, globals, output).await,

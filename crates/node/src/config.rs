@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use algorithms::catalog::Row;
 use algorithms::{NodeId, Topology, Uid, View, Wins};
+use client::{Access, Secret, SecretFileError, SecretPermissions, read_secret};
 use member::{Safety, Settings};
 use sha2::{Digest, Sha256};
 use types::{InstanceId, format_duration};
@@ -46,6 +47,7 @@ pub struct Config {
     pub links: Vec<(NodeId, NodeId)>,
     /// Resolved against the directory of the config file.
     pub secret_file: Option<PathBuf>,
+    pub secret_permissions: SecretPermissions,
     /// Listens off loopback without a secret, because the operator asked for it.
     pub insecure: bool,
     /// May `ctl chaos` inject faults?
@@ -138,6 +140,27 @@ impl Config {
     /// Reads the text of a file; `path` names it in problems and anchors its relative paths.
     pub fn parse(text: &str, path: &Path) -> Result<Config, Problems> {
         read::config(text, path)
+    }
+
+    /// The cluster's secret; `None` for a cluster without one.
+    pub fn secret(&self) -> Result<Option<Secret>, Problems> {
+        let Some(path) = &self.secret_file else { return Ok(None) };
+        let secret = read_secret(path, self.secret_permissions)
+            .map_err(|error| Problems::one(&self.path, 0, error.to_string(), error.remedy()))?;
+        if secret.access() == Access::Member {
+            return Ok(Some(secret));
+        }
+        let message = format!("{} has the secret of {}s, not of members", path.display(), secret.access());
+        let remedy = "name the cluster's own secret with secret_file: `ctl init` calls it `secret`";
+        Err(Problems::one(&self.path, 0, message, remedy))
+    }
+
+    /// As [`Config::secret`], where the secret may be missing: a config is also checked on machines that run no member.
+    pub fn check_secret(&self) -> Result<(), Problems> {
+        let present = |path: &PathBuf| {
+            !matches!(read_secret(path, self.secret_permissions), Err(SecretFileError::Unreadable { .. }))
+        };
+        if self.secret_file.as_ref().is_some_and(present) { self.secret().map(drop) } else { Ok(()) }
     }
 
     /// The cluster's own election first, then those of `[[instances]]`. Safety, timing and members are the same for all

@@ -6,6 +6,7 @@
 
 mod attached;
 mod calls;
+mod clients;
 mod effects;
 mod leave;
 mod network;
@@ -25,11 +26,12 @@ use bytes::BytesMut;
 use client::{Alarm, FailCode, Happened, Response};
 use member::{Command, NodeSet};
 use tokio::signal::unix::{SignalKind, signal};
-use transport::{Net, Secret};
+use transport::{ClientId, Net, Secret};
 use types::{InstanceId, since_boot};
 
 use self::attached::Attached;
 use self::calls::reply;
+use self::clients::Clients;
 use self::effects::Effects;
 use self::stale::Voices;
 use self::volume::{StaleRun, Volume};
@@ -39,7 +41,7 @@ use crate::descriptors;
 use crate::disk::{Disk, Written};
 use crate::hooks::{HookQueue, Hooks};
 use crate::instance::Instance;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, LedgerNews};
 use crate::notify::Notify;
 use crate::publisher::{Publisher, Subscription};
 use crate::records;
@@ -57,7 +59,7 @@ pub async fn run(
     start: startup_check::Start,
 ) -> anyhow::Result<()> {
     let address = config.listen_address(id).ok_or_else(|| anyhow!("no listen address"))?;
-    let secret = config.secret_file.as_deref().map(Secret::from_file).transpose()?;
+    let secret = config.secret()?;
     // Before the lock of the data directory: this thread must not hold it longer than the others.
     descriptors::spawn_last_to_exit()?;
     let (store, stored) = records::open(&data_dir)?;
@@ -66,7 +68,7 @@ pub async fn run(
     let mut stored = startup_check::check_record(&config, id, stored, start, &place)?;
     // Before the first socket: the threads that wait for the disk and for hooks must hold none open (see `descriptors`).
     let mut disk = Disk::start(store)?;
-    let mut ledger = Ledger::open(&data_dir);
+    let mut ledger = Ledger::open(&data_dir, stored.as_ref().and_then(records::ledger));
     let hooks = config.on_change.clone().map(Hooks::start).transpose()?;
     let listener = TcpListener::bind(&address)
         .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows which)"))?;
@@ -133,6 +135,7 @@ struct Daemon {
     stale_run: Option<StaleRun>,
     said_missing: bool,
     links: NodeSet,
+    clients: Clients<ClientId>,
     /// Buffer in which frames are assembled.
     frame: BytesMut,
 }
@@ -160,7 +163,10 @@ impl Daemon {
                 _ = interrupt.recv() => return self.leave().await.map(|()| Ended::Left),
                 _ = hangup.recv() => tracing::info!("SIGHUP: the config cannot be changed while the process runs"),
                 event = self.net.event() => self.network_all(event)?,
-                (asked, page) = self.ledger.answered() => reply(&mut self.net, asked, Response::History(page)),
+                news = self.ledger.news() => match news {
+                    LedgerNews::Page(asked, page) => reply(&mut self.net, asked, Response::History(page)),
+                    LedgerNews::Synced(head) => self.volume.remember_ledger(head),
+                },
             }
             match self.stale_run.take() {
                 None => {}

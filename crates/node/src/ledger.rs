@@ -1,9 +1,13 @@
 //! What happened to this member, kept over restarts: an append-only, checksummed, bounded file for `ctl history` and
 //! `ctl audit`.
 //!
+//! Every record contains the hash of the one before it. The newest hash that is on the disk goes to the event loop, which
+//! keeps it in the state file: after a crash the ledger has that entry or later ones, unless somebody removed them.
+//!
 //! A thread of its own writes it, in order and in batches, so that the event loop never waits. The member does not
 //! depend on it: if the ledger cannot be written, one log line and every answer say so, and the member continues.
 
+mod chain;
 mod record;
 mod segments;
 
@@ -13,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use client::{Announcement, Happened, LedgerEntry, LedgerKind, LedgerPage};
+use client::{Announcement, Happened, LedgerBreak, LedgerEntry, LedgerHead, LedgerKind, LedgerPage, LedgerProof};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use segments::{Found, Segments};
@@ -35,7 +39,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Ledger<C> {
     jobs: Option<SyncSender<Job<C>>>,
-    answers: UnboundedReceiver<(C, LedgerPage)>,
+    news: UnboundedReceiver<LedgerNews<C>>,
     ended: mpsc::Receiver<()>,
     boot_id: [u8; 16],
     next_sequence: Arc<AtomicU64>,
@@ -43,22 +47,37 @@ pub struct Ledger<C> {
     last_alive_ms: Option<u64>,
 }
 
+/// What the ledger's thread reports to the event loop.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LedgerNews<C> {
+    /// The page that this client requested.
+    Page(C, LedgerPage),
+    /// The entries up to this one are on the disk.
+    Synced(LedgerHead),
+}
+
 #[derive(Debug)]
 enum Job<C> {
     Append(LedgerEntry),
-    Page { client: C, after: Option<u64> },
+    Page {
+        client: C,
+        after: Option<u64>,
+    },
+    /// Answered once all entries before it are written.
+    Settle(mpsc::Sender<()>),
 }
 
 impl<C: Send + 'static> Ledger<C> {
     /// Opens the ledger of a data directory. Never fails: without a readable, writable ledger the member runs and
-    /// reports it. Called before the first socket is opened: the ledger's thread must hold none open.
-    pub fn open(dir: &Path) -> Self {
+    /// reports it. `known` is the newest entry according to the state file. Called before the first socket is opened: the
+    /// ledger's thread must hold none open.
+    pub fn open(dir: &Path, known: Option<LedgerHead>) -> Self {
         let (jobs, queue) = mpsc::sync_channel(QUEUE);
-        let (sender, answers) = unbounded_channel();
+        let (sender, news) = unbounded_channel();
         let (farewell, ended) = mpsc::channel();
         let mut troubles = Vec::new();
         let mut found = Found { next_sequence: 1, ..Found::default() };
-        let segments = match Segments::open(dir) {
+        let segments = match Segments::open(dir, known) {
             Ok((segments, what)) => {
                 found = what;
                 troubles.extend(report(&found));
@@ -71,7 +90,8 @@ impl<C: Send + 'static> Ledger<C> {
             }
         };
         let boot_id = boot_id();
-        let scribe = Scribe { segments, troubles, boot_id, lost: 0, failing: false, answers: sender };
+        let breaks = std::mem::take(&mut found.breaks);
+        let scribe = Scribe { segments, troubles, breaks, boot_id, lost: 0, failing: false, news: sender };
         let spawned = crate::descriptors::spawn("ledger", move || {
             scribe.work(&queue);
             let _ = farewell.send(());
@@ -80,7 +100,7 @@ impl<C: Send + 'static> Ledger<C> {
             tracing::error!(%error, "no thread for the ledger: this member runs without a history");
         }
         let (next_sequence, last_alive_ms) = (Arc::new(AtomicU64::new(found.next_sequence)), found.last_alive_ms);
-        Ledger { jobs: Some(jobs), answers, ended, boot_id, next_sequence, last_alive_ms }
+        Ledger { jobs: Some(jobs), news, ended, boot_id, next_sequence, last_alive_ms }
     }
 
     /// The ledger ends when this and every writer is dropped.
@@ -93,18 +113,33 @@ impl<C: Send + 'static> Ledger<C> {
         }
     }
 
-    /// Requests a page on behalf of a client; [`Ledger::answered`] returns it, with everything appended before. False
+    /// Requests a page on behalf of a client; [`Ledger::news`] returns it, with everything appended before. False
     /// if the disk is so slow that the queue is full.
     pub fn ask(&mut self, client: C, after: Option<u64>) -> bool {
         self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(Job::Page { client, after }).is_ok())
     }
 
-    /// The next requested page. Cancel-safe.
-    pub async fn answered(&mut self) -> (C, LedgerPage) {
-        match self.answers.recv().await {
-            Some(answer) => answer,
+    /// The next requested page, or the news that entries are on the disk. Cancel-safe.
+    pub async fn news(&mut self) -> LedgerNews<C> {
+        match self.news.recv().await {
+            Some(news) => news,
             None => std::future::pending().await,
         }
+    }
+
+    /// Before this process ends: waits until the entries so far are written, but not for a disk that hangs. Returns the
+    /// newest entry, if [`Ledger::news`] has not reported it yet; pages that were requested are not answered.
+    pub fn settle(&mut self) -> Option<LedgerHead> {
+        let (done, settled) = mpsc::channel();
+        self.jobs.as_ref()?.try_send(Job::Settle(done)).ok()?;
+        settled.recv_timeout(FAREWELL).ok()?;
+        let mut head = None;
+        while let Ok(news) = self.news.try_recv() {
+            if let LedgerNews::Synced(newest) = news {
+                head = Some(newest);
+            }
+        }
+        head
     }
 }
 
@@ -127,10 +162,11 @@ pub struct LedgerWriter<C> {
 }
 
 impl<C: Send> LedgerWriter<C> {
-    /// The ledger is the history of the cluster's election; other instances have none.
+    /// The ledger is the history of the cluster's election; of other instances it keeps what operators did.
     pub fn write(&mut self, announcement: &Announcement) {
-        let kind = self.kind(&announcement.what).filter(|_| announcement.instance == InstanceId::ELECTION);
-        if let Some(kind) = kind {
+        let belongs =
+            |kind: &LedgerKind| announcement.instance == InstanceId::ELECTION || matches!(kind, LedgerKind::Ordered(_));
+        if let Some(kind) = self.kind(&announcement.what).filter(belongs) {
             self.append(kind, announcement.wall_ms, announcement.boot_ns);
         }
     }
@@ -148,6 +184,7 @@ impl<C: Send> LedgerWriter<C> {
     /// What the ledger keeps of an announcement.
     fn kind(&self, what: &Happened) -> Option<LedgerKind> {
         Some(match *what {
+            Happened::Ordered(ref ordered) => LedgerKind::Ordered(ordered.clone()),
             Happened::Started { incarnation } => LedgerKind::Started { incarnation, last_alive_ms: self.last_alive_ms },
             Happened::Became(transition) => LedgerKind::Became(transition),
             Happened::Granted { epoch, holder } => LedgerKind::Granted { epoch, holder },
@@ -168,12 +205,14 @@ struct Scribe<C> {
     segments: Option<Segments>,
     /// Damage of the file from before this process.
     troubles: Vec<String>,
+    /// What was missing or changed when this process started.
+    breaks: Vec<LedgerBreak>,
     boot_id: [u8; 16],
     /// Entries that could not be written.
     lost: u64,
     /// The last write failed: its reason has been logged.
     failing: bool,
-    answers: UnboundedSender<(C, LedgerPage)>,
+    news: UnboundedSender<LedgerNews<C>>,
 }
 
 impl<C> Scribe<C> {
@@ -197,7 +236,11 @@ impl<C> Scribe<C> {
                     Job::Append(entry) => batch.push(entry),
                     Job::Page { client, after } => {
                         self.write(&mut batch);
-                        let _ = self.answers.send((client, self.page(after)));
+                        let _ = self.news.send(LedgerNews::Page(client, self.page(after)));
+                    }
+                    Job::Settle(done) => {
+                        self.write(&mut batch);
+                        let _ = done.send(());
                     }
                 }
             }
@@ -207,14 +250,21 @@ impl<C> Scribe<C> {
 
     fn write(&mut self, batch: &mut Vec<LedgerEntry>) {
         let (Some(segments), false) = (&mut self.segments, batch.is_empty()) else { return batch.clear() };
-        match segments.append(batch) {
+        let before = segments.head();
+        let result = segments.append(batch);
+        let head = segments.head();
+        if let Some(head) = head.filter(|_| head != before) {
+            let _ = self.news.send(LedgerNews::Synced(head));
+        }
+        match result {
             Ok(()) if self.failing => {
                 self.failing = false;
                 tracing::info!(lost = self.lost, "the ledger can be written again");
             }
             Ok(()) => {}
             Err(error) => {
-                self.lost += batch.len() as u64;
+                let written = head.map_or(0, |head| head.sequence);
+                self.lost += batch.iter().filter(|entry| entry.sequence > written).count() as u64;
                 if !self.failing {
                     tracing::error!(%error, "cannot write the ledger: this member continues; is the disk full?");
                 }
@@ -229,17 +279,26 @@ impl<C> Scribe<C> {
         if self.lost > 0 {
             troubles.push(format!("{} entries could not be written", self.lost));
         }
-        let entries = match self.segments.as_ref().map(Segments::entries) {
-            Some(Ok(entries)) => entries,
+        let records = match self.segments.as_ref().map(Segments::records) {
+            Some(Ok(records)) => records,
             Some(Err(error)) => {
                 troubles.push(format!("the ledger cannot be read: {error}"));
                 Vec::new()
             }
             None => Vec::new(),
         };
-        let from = entries.partition_point(|entry| after.is_some_and(|after| entry.sequence <= after));
-        let more = entries.len() - from > PAGE_ENTRIES;
-        LedgerPage { entries: entries.into_iter().skip(from).take(PAGE_ENTRIES).collect(), more, troubles }
+        let proof = match &self.segments {
+            Some(segments) if after.is_none() => {
+                let mut breaks = self.breaks.clone();
+                breaks.extend(segments.breaks(&records).into_iter().filter(|found| !self.breaks.contains(found)));
+                LedgerProof { head: segments.head(), breaks }
+            }
+            _ => LedgerProof::default(),
+        };
+        let from = records.partition_point(|record| after.is_some_and(|after| record.entry.sequence <= after));
+        let more = records.len() - from > PAGE_ENTRIES;
+        let entries = records.into_iter().skip(from).take(PAGE_ENTRIES).map(|record| record.entry).collect();
+        LedgerPage { entries, more, troubles, proof }
     }
 
     fn sign(&mut self) {
@@ -256,6 +315,19 @@ impl<C> Scribe<C> {
 fn report(found: &Found) -> Option<String> {
     if found.cut > 0 {
         tracing::warn!(bytes = found.cut, "the ledger ended in the middle of a write: cut off");
+    }
+    for broken in &found.breaks {
+        match broken {
+            LedgerBreak::Missing { from, to } => {
+                tracing::error!(from, to, "entries of the ledger are missing that were on this disk: `ctl audit`");
+            }
+            LedgerBreak::Replaced { sequence } => {
+                tracing::error!(
+                    entry = sequence,
+                    "an entry of the ledger is not the one that was written: `ctl audit`"
+                );
+            }
+        }
     }
     if found.damaged == 0 {
         return None;

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 
 use algorithms::NodeId;
 use clap::Parser;
-use node::config::Config;
+use node::config::{Config, Problems};
 use node::startup_check::{Mismatch, Start};
 use node::{daemon, log};
 
 /// One member of a Conclave cluster.
 ///
 /// Exit codes: 0 left in order, 1 failed (damaged state, failing disk, port in use, duplicate id),
-/// 2 bad config or a volume that belongs elsewhere.
+/// 2 bad config or secret, or a volume that belongs elsewhere.
 #[derive(Parser, Debug)]
 #[command(version, about)]
 struct Args {
@@ -55,6 +55,9 @@ fn main() -> ExitCode {
         if let (true, Some(Err(problems))) = (unknown, &start_as) {
             return complain(problems, 2);
         }
+        if let Err(problems) = config.check_secret() {
+            return complain(&problems, 2);
+        }
         println!("{}: ok, {} peers, {}", args.config.display(), config.peers.len(), config.row.name);
         return ExitCode::SUCCESS;
     }
@@ -84,7 +87,9 @@ async fn run(args: &Args, config: Config, id: NodeId) -> ExitCode {
     log::drain();
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(&format!("{error:#}"), if error.is::<Mismatch>() { 2 } else { 1 }),
+        Err(error) => {
+            complain(&format!("{error:#}"), if error.is::<Mismatch>() || error.is::<Problems>() { 2 } else { 1 })
+        }
     }
 }
 

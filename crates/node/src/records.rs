@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use algorithms::Epoch;
+use client::LedgerHead;
 use member::reign::{ClusterMark, Holder, Vote};
 use member::{BeliefRecord, Incarnation, QuorumRecord, Safety};
 use transport::codec;
@@ -149,6 +150,16 @@ pub fn kept(file: &StateFile, instance: InstanceId, name: &str) -> Option<Kept> 
     *authority.incarnation_mut() = *of_election.incarnation_mut();
     let algorithm = if let OnDisk::Record(bytes) = algorithm(file, instance, name) { Some(bytes) } else { None };
     Some(Kept { authority: authority.encode(), algorithm })
+}
+
+/// The newest entry that the ledger had on its disk when this file was written.
+pub fn ledger(file: &StateFile) -> Option<LedgerHead> {
+    let section = file.record(InstanceId::ELECTION, RecordKind::Ledger)?;
+    codec::decode(&section.bytes).ok()
+}
+
+pub fn put_ledger(file: &mut StateFile, head: LedgerHead) {
+    file.put_record(InstanceId::ELECTION, RecordKind::Ledger, encode(codec::to_vec(&head)));
 }
 
 /// All records of a member are put into the file together.

@@ -90,7 +90,7 @@ fn broken_promises(ledger: &MemberLedger) -> Vec<Finding> {
             // A restarted voter waits until no promise of its former incarnation can run. It writes no entry about
             // that.
             LedgerKind::Started { .. } => promise = None,
-            LedgerKind::Became(_) => {}
+            LedgerKind::Became(_) | LedgerKind::Ordered(_) => {}
             LedgerKind::PromiseEnded { holder, .. } => {
                 promise = promise.filter(|((_, promised), _)| *promised != holder);
             }

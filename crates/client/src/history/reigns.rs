@@ -155,7 +155,7 @@ pub(super) fn stays(ledger: &MemberLedger) -> Vec<Stay<'_>> {
                 let stay = Stay { member: ledger.id, leader, epoch, from: entry, cause, to: None };
                 Some(stay).filter(|stay| !stay.own() || transition.leads())
             }),
-            LedgerKind::Granted { .. } | LedgerKind::PromiseEnded { .. } => {
+            LedgerKind::Granted { .. } | LedgerKind::PromiseEnded { .. } | LedgerKind::Ordered(_) => {
                 before = Some(entry);
                 continue;
             }

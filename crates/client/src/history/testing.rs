@@ -15,7 +15,7 @@ pub(crate) fn ledger(id: u32, entries: impl IntoIterator<Item = (u64, LedgerKind
         boot_id: [1; 16],
         kind,
     };
-    MemberLedger { id, entries: (1..).zip(entries).map(entry).collect(), troubles: Vec::new() }
+    MemberLedger { id, entries: (1..).zip(entries).map(entry).collect(), ..MemberLedger::default() }
 }
 
 pub(crate) fn cluster(members: impl IntoIterator<Item = MemberLedger>) -> Ledgers {

@@ -1,14 +1,18 @@
 //! `conclave.event/1`: one announcement of one member, or the loss of its stream.
 
+use std::net::SocketAddr;
+
 use serde::Serialize;
+use types::Access;
 
 use crate::announcement::{Announcement, ElectionCost, Happened, KindCount};
+use crate::order::Ordered;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Event {
     schema: &'static str,
     /// The kind of event: `became`, or with `--all` also `elected`, `granted`, `promise-ended`, `link`, `faults`,
-    /// `started`, `leaving`; `lost` if the stream broke.
+    /// `started`, `leaving`, `ordered`; `lost` if the stream broke.
     pub what: &'static str,
     pub at_ms: u64,
     pub id: Option<u32>,
@@ -37,6 +41,17 @@ pub struct Event {
     /// The messages that this member sent for the election, by kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<std::collections::BTreeMap<String, u64>>,
+    /// What an operator asked for, in the words of the command line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
+    /// The address of the client that asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<SocketAddr>,
+    /// The name that the client gave itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 impl Event {
@@ -63,6 +78,10 @@ impl Event {
             }
             Happened::Link { peer, up } => (event.peer, event.up) = (Some(*peer), Some(*up)),
             Happened::Faults(faults) => event.faults = Some(faults.clone()),
+            Happened::Ordered(Ordered { order, access, address, name, .. }) => {
+                (event.order, event.access, event.from) = (Some(order.to_string()), Some(*access), Some(*address));
+                event.name = name.get().map(str::to_owned);
+            }
             Happened::Started { .. } | Happened::Leaving => {}
         }
         event
@@ -93,6 +112,10 @@ impl Event {
             participants: None,
             initiator: None,
             sent: None,
+            order: None,
+            access: None,
+            from: None,
+            name: None,
         }
     }
 }

@@ -1,8 +1,10 @@
 //! What the ledgers of all members show together: `conclave.history/1`, `conclave.history.at/1`, `conclave.audit/1` and
 //! `conclave.explain/1`.
 
+use std::net::SocketAddr;
+
 use serde::Serialize;
-use types::Safety;
+use types::{Access, InstanceId, Safety};
 
 use crate::explain::Explanation;
 use crate::history::{self, Finding, Held, Ledgers, Proof};
@@ -11,8 +13,37 @@ use crate::history::{self, Finding, Held, Ledgers, Proof};
 pub struct History {
     schema: &'static str,
     reigns: Vec<Reign>,
+    orders: Vec<Request>,
     missing: Vec<String>,
     flaws: Vec<String>,
+}
+
+/// What an operator asked of a member that carried it out.
+#[derive(Debug, Serialize)]
+struct Request {
+    at_ms: u64,
+    member: u32,
+    instance: InstanceId,
+    order: String,
+    access: Access,
+    from: SocketAddr,
+    /// The name that the client gave itself.
+    name: Option<String>,
+}
+
+impl From<history::OrderEntry<'_>> for Request {
+    fn from(entry: history::OrderEntry<'_>) -> Self {
+        let ordered = entry.ordered;
+        Request {
+            at_ms: entry.at_ms,
+            member: entry.member,
+            instance: ordered.instance,
+            order: ordered.order.to_string(),
+            access: ordered.access,
+            from: ordered.address,
+            name: ordered.name.get().map(str::to_owned),
+        }
+    }
 }
 
 impl History {
@@ -20,6 +51,7 @@ impl History {
         History {
             schema: "conclave.history/1",
             reigns: reigns.iter().map(Reign::from).collect(),
+            orders: history::orders(ledgers).into_iter().map(Request::from).collect(),
             missing: ledgers.missing_names(),
             flaws: ledgers.flaws(),
         }
@@ -94,6 +126,33 @@ pub struct Audit<'a> {
     findings: &'a [Finding],
     reasons: &'a [String],
     missing: Vec<String>,
+    ledgers: Vec<Ledger>,
+}
+
+/// How much of one ledger its member has verified.
+#[derive(Debug, Serialize)]
+struct Ledger {
+    member: u32,
+    /// The oldest and the newest entry that must be there; null before the first entry.
+    first: Option<u64>,
+    last: Option<u64>,
+    /// Of the newest entry, and by it of all before; hexadecimal.
+    hash: Option<String>,
+    /// Are all entries there as they were written?
+    whole: bool,
+}
+
+impl From<&history::MemberLedger> for Ledger {
+    fn from(ledger: &history::MemberLedger) -> Self {
+        let head = ledger.proof.head;
+        Ledger {
+            member: ledger.id,
+            first: head.map(|head| head.first),
+            last: head.map(|head| head.sequence),
+            hash: head.map(|head| format!("{:032x}", u128::from_be_bytes(head.hash))),
+            whole: ledger.is_unbroken(),
+        }
+    }
 }
 
 impl<'a> Audit<'a> {
@@ -107,6 +166,7 @@ impl<'a> Audit<'a> {
             findings: &audit.findings,
             reasons: &audit.reasons,
             missing: ledgers.missing_names(),
+            ledgers: ledgers.members.iter().map(Ledger::from).collect(),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use algorithms::Wins;
 use anyhow::{Context, Result, anyhow};
+use client::{Access, Secret};
 
 use super::plan::Plan;
 
@@ -48,6 +49,13 @@ pub(super) fn write(plan: &Plan, directory: &Path, addresses: &[String]) -> Resu
         );
     }
     put(CONFIG, &config)?;
+    let secret = own_secret(directory)?;
+    write_derived(directory, &Secret::from_bytes(&secret)?, true)?;
+    Ok(secret)
+}
+
+/// The cluster's own secret; a new one where there is none.
+fn own_secret(directory: &Path) -> Result<Vec<u8>> {
     let secret = directory.join(SECRET);
     match fs::read(&secret) {
         Ok(known) if known.len() >= SECRET_BYTES => {
@@ -100,6 +108,23 @@ pub fn write_secret(path: &Path, secret: &str) -> Result<()> {
     let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = created.with_context(|| format!("cannot create {}", path.display()))?;
     writeln!(file, "{secret}").with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The files of the secrets that are derived from the cluster's own, in this directory.
+pub fn derived_files(directory: &Path) -> [(Access, PathBuf); 2] {
+    [Access::Operator, Access::Reader].map(|access| (access, directory.join(format!("{access}.secret"))))
+}
+
+/// Writes the secrets of operators and readers. `anew`: in place of older ones, which belong to an older secret.
+pub fn write_derived(directory: &Path, secret: &Secret, anew: bool) -> Result<()> {
+    for (access, path) in derived_files(directory) {
+        if anew {
+            let _ = fs::remove_file(&path);
+        }
+        let derived = secret.derived(access).ok_or_else(|| anyhow!("not the secret of a cluster"))?;
+        write_secret(&path, &derived)?;
+    }
+    Ok(())
 }
 
 /// The config of a cluster whose members are 1, 2, ... at these addresses.

@@ -1,6 +1,6 @@
 //! `ctl audit`: are successive reigns ordered, by all members' ledgers?
 
-use client::history::{Audit, Outcome, Proof, audit};
+use client::history::{Audit, Ledgers, MemberLedger, Outcome, Proof, audit};
 use client::{Safety, json};
 
 use super::ledgers::Gathered;
@@ -13,7 +13,8 @@ use crate::output::{Ink, Output};
 ///
 /// Under quorum safety every two successive reigns share a voter, and its own ledger has the end of the first promise
 /// before the second grant: no clocks are compared. Classic elections guarantee less, and the audit prints what it
-/// checked.
+/// checked. Every member also compares its ledger with the hashes that it keeps: entries that were removed or changed
+/// are named, and the audit is incomplete.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl audit
@@ -33,7 +34,7 @@ pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(
     if output.is_json() {
         Output::json(&json::Audit::new(&audit, safety, &gathered.ledgers))?;
     } else {
-        Output::line(in_words(&audit, quorum, output))?;
+        Output::line(in_words(&audit, &gathered.ledgers, quorum, output))?;
         if audit.outcome == Outcome::Ordered {
             gathered.say_flaws();
         }
@@ -45,7 +46,7 @@ pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(
     }
 }
 
-fn in_words(audit: &Audit, quorum: bool, output: Output) -> String {
+fn in_words(audit: &Audit, ledgers: &Ledgers, quorum: bool, output: Output) -> String {
     let (ink, verdict) = match audit.outcome {
         Outcome::Ordered => (Ink::Green, "ORDERED"),
         Outcome::Overlap => (Ink::Red, "OVERLAP"),
@@ -59,11 +60,17 @@ fn in_words(audit: &Audit, quorum: bool, output: Output) -> String {
         format!("overlap: {}{entries}", finding.what)
     }));
     lines.extend(audit.reasons.iter().map(|reason| format!("incomplete: {reason}")));
+    lines.extend(ledgers.members.iter().filter(|ledger| ledger.is_unbroken()).filter_map(whole_in_words));
     lines.push(format!("{}: {} reigns", output.paint(ink, verdict), audit.reigns));
     if !quorum {
         lines.push(CLASSIC.to_owned());
     }
     lines.join("\n")
+}
+
+fn whole_in_words(ledger: &MemberLedger) -> Option<String> {
+    let head = ledger.proof.head?;
+    Some(format!("member {}: all entries from {} to {} are as they were written", ledger.id, head.first, head.sequence))
 }
 
 fn proof_in_words(proof: &Proof) -> String {

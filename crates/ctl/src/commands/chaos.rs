@@ -141,7 +141,7 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
             let ms = milliseconds(*time);
             between.order("delay", Some(ms), |peer, way| Chaos::Delay { peer, way, ms })?
         }
-        What::Heal(HealArgs {}) => return act::heal(&Target::election_only(globals)?, output).await,
+        What::Heal(HealArgs {}) => return act::heal(Target::election_only(globals)?, output).await,
         What::Pause(PauseArgs { member, time }) => {
             let ms = milliseconds(*time);
             Order { ms: Some(ms), ..Order::alone("pause", *member, Chaos::Pause { ms }) }

@@ -1,6 +1,6 @@
 //! `ctl history`: which member led from when to when, from all members' ledgers.
 
-use client::history::{Held, Reign, ReignEnd, WhoLed, reigns, who_led_at};
+use client::history::{Held, OrderEntry, Reign, ReignEnd, WhoLed, orders, reigns, who_led_at};
 use client::{format_instant, json};
 
 use super::ledgers::Gathered;
@@ -11,7 +11,8 @@ use crate::output::{Ink, Output, Table};
 
 /// Show which member led from when to when, or at one instant
 ///
-/// Merges the ledgers of all reachable members. They are on disk, so this works over restarts of members and of the
+/// Also lists what operators asked for: elections, step-downs, transfers and faults, with the address, the access and the
+/// name that the client claimed. Merges the ledgers of all reachable members. They are on disk, so this works over restarts of members and of the
 /// whole cluster. Missing members are named: a reign may be recorded in their ledgers alone.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
@@ -45,6 +46,10 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
         return Ok(Output::json(&json::History::new(&reigns, &gathered.ledgers))?);
     }
     Output::line(table(&reigns, output))?;
+    let orders = orders(&gathered.ledgers);
+    if !orders.is_empty() {
+        Output::line(format!("\n{}", orders_table(&orders, output)))?;
+    }
     gathered.say_flaws();
     Ok(())
 }
@@ -62,6 +67,23 @@ fn table(reigns: &[Reign], output: Output) -> String {
             (reign.cause.to_string(), None),
             (reign.end.map_or("-", ReignEnd::name).to_owned(), None),
             (told.join(","), None),
+        ]);
+    }
+    table.render(output)
+}
+
+fn orders_table(orders: &[OrderEntry<'_>], output: Output) -> String {
+    let mut table = Table::new(&["ORDERED AT", ">MEMBER", "ORDER", "ACCESS", "FROM", "CLAIMED NAME"]);
+    for OrderEntry { member, at_ms, ordered } in orders {
+        let instance =
+            if ordered.instance.0 == 0 { String::new() } else { format!(" (instance {})", ordered.instance) };
+        table.row([
+            (format_instant(*at_ms), None),
+            (member.to_string(), None),
+            (format!("{}{instance}", ordered.order), None),
+            (ordered.access.to_string(), None),
+            (ordered.address.to_string(), None),
+            (ordered.name.get().unwrap_or("-").to_owned(), None),
         ]);
     }
     table.render(output)

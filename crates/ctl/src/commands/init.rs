@@ -1,22 +1,25 @@
-//! `ctl init`: config and secret for a cluster of machines.
+//! `ctl init`: config and secrets for a cluster of machines.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use client::Secret;
 use serde::Serialize;
 use types::Safety;
 
 use super::shared_args::{self, AlgorithmArg, TopologyArg, WinsArg};
-use crate::cluster::{NODES_MAX, Plan, config_text, hex_secret, write_secret};
+use crate::cluster::{NODES_MAX, Plan, config_text, derived_files, hex_secret, write_derived, write_secret};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
-/// Write the config and the secret of a new cluster
+/// Write the config and the secrets of a new cluster
 ///
-/// Copy both files to every host; then start `node --config cluster.toml --id K` on the K-th host. Only its owner can
-/// read the secret. Existing files are never replaced.
+/// Copy cluster.toml and secret to every host; then start `node --config cluster.toml --id K` on the K-th host. Machines
+/// that run no member get operator.secret, which allows to change what the cluster does, or reader.secret, which only
+/// allows to ask: `ctl --secret-file reader.secret`. Only their owner can read the secrets. Existing files are never
+/// replaced.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl init -n 3 alpha beta gamma
@@ -44,7 +47,7 @@ pub(crate) struct Args {
     /// Who may lead: any member that is elected, or only with the lease of a majority
     #[arg(long, value_name = "SAFETY", default_value = "quorum", value_parser = shared_args::safeties())]
     safety: Safety,
-    /// The directory of the two files
+    /// The directory of the files
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 }
@@ -54,6 +57,8 @@ struct Written {
     schema: &'static str,
     config: PathBuf,
     secret: PathBuf,
+    operator_secret: PathBuf,
+    reader_secret: PathBuf,
     nodes: u32,
 }
 
@@ -67,24 +72,32 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     let nodes = addresses.len() as u32;
     let plan = Plan { name: args.name.clone(), safety: args.safety, wins: args.wins.wins, ..Plan::new(nodes, row) };
     let (config, secret) = (args.dir.join("cluster.toml"), args.dir.join("secret"));
-    if let Some(existing) = [&config, &secret].into_iter().find(|path| path.exists()) {
+    let [(_, operator_secret), (_, reader_secret)] = derived_files(&args.dir);
+    if let Some(existing) = [&config, &secret, &operator_secret, &reader_secret].into_iter().find(|path| path.exists())
+    {
         return Err(Failure::new(Exit::Failed, format!("{} exists already", existing.display()))
             .because("a client without the cluster's secret cannot connect to it")
             .hint("another --dir, or move the old files away"));
     }
     std::fs::create_dir_all(&args.dir).with_context(|| format!("cannot create {}", args.dir.display()))?;
-    write_secret(&secret, &hex_secret()?)?;
+    let own = hex_secret()?;
+    write_secret(&secret, &own)?;
+    write_derived(&args.dir, &Secret::from_bytes(own.as_bytes()).map_err(anyhow::Error::from)?, false)?;
     let file = OpenOptions::new().write(true).create_new(true).open(&config);
     let mut file = file.with_context(|| format!("cannot create {}", config.display()))?;
     file.write_all(config_text(&plan, &addresses).as_bytes())?;
     if output.is_json() {
-        return Ok(Output::json(&Written { schema: "conclave.init/1", config, secret, nodes })?);
+        let schema = "conclave.init/1";
+        return Ok(Output::json(&Written { schema, config, secret, operator_secret, reader_secret, nodes })?);
     }
-    let (shown, hidden) = (config.display(), secret.display());
+    let [shown, hidden, operator, reader] = [&config, &secret, &operator_secret, &reader_secret].map(|p| p.display());
     Ok(Output::line(format!(
-        "wrote {shown} and {hidden} (mode 0600)\n\nCopy both to every host, then start member K on the K-th host:\n  \
-         node --config {shown} --id K --data-dir /var/lib/conclave\n\nAsk from any machine that has them:\n  \
-         ctl --config {shown} leader --wait 5s"
+        "wrote {shown}, {hidden}, {operator} and {reader} (secrets: mode 0600)\n\n\
+         {hidden} is for members. Copy it with {shown} to every host, then start member K on the K-th host:\n  \
+         node --config {shown} --id K --data-dir /var/lib/conclave\n\n\
+         {operator} is for those who change what the cluster does (elect, step-down, transfer, chaos, lead), {reader} \
+         for those who only ask. Copy one of them with {shown}, never {hidden}, to machines that run no member:\n  \
+         ctl --config {shown} --secret-file {reader} leader --wait 5s"
     ))?)
 }
 

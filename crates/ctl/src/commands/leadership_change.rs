@@ -88,7 +88,7 @@ impl Scene {
             return Err(Failure::usage(format!("no member {id} among those asked")).hint("look at `ctl status`"));
         };
         let endpoint = &target.endpoints[at];
-        within(target.member_timeout, Client::connect_to(endpoint, &target.settings)).await.map_err(|error| {
+        within(target.member_timeout, target.connect(endpoint)).await.map_err(|error| {
             crate::connection_options::request_failed(&format!("member {endpoint} cannot be asked"), &error)
         })
     }

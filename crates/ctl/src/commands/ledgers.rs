@@ -31,8 +31,7 @@ impl Gathered {
             let Endpoint { id, address, .. } = answer.endpoint;
             match answer.result {
                 Ok((status, page)) => {
-                    let (entries, troubles) = (page.entries, page.troubles);
-                    ledgers.members.push(MemberLedger { id: status.id, entries, troubles });
+                    ledgers.members.push(MemberLedger::new(status.id, page));
                     statuses.push(status);
                 }
                 Err(error) => ledgers.missing.push(Missing { id, address, why: error.to_string() }),

@@ -16,6 +16,7 @@ pub(crate) mod leader;
 mod leadership_change;
 mod ledgers;
 pub(crate) mod man;
+pub(crate) mod secret;
 mod shared_args;
 pub(crate) mod sim;
 pub(crate) mod status;

@@ -128,7 +128,7 @@ async fn chaos_asks_for_the_secret() {
     let mut live = Live::start(&plan(2));
     live.agreement_on(2, &[1, 2]).await;
     let wrong = live.scratch.path().join("wrong");
-    std::fs::write(&wrong, "another secret that is long enough").unwrap();
+    ::ctl::cluster::write_secret(&wrong, "another secret that is long enough").unwrap();
     let config = live.cluster.config();
     let (config, wrong) = (config.to_str().unwrap(), wrong.to_str().unwrap());
     for fault in [&["heal"][..], &["kill", "2"], &["cut", "1", "2"]] {

@@ -115,7 +115,7 @@ async fn the_secret_is_asked_for() {
     live.agreement_on(5, ALL).await;
     let other = Scratch::new("live").unwrap();
     let wrong = other.path().join("wrong");
-    std::fs::write(&wrong, "another secret that is long enough").unwrap();
+    ::ctl::cluster::write_secret(&wrong, "another secret that is long enough").unwrap();
     let output = live.ctl(&["--secret-file", wrong.to_str().unwrap(), "leader"]).await;
     assert_eq!(output.status.code(), Some(8), "wrong secret: {}", stderr(&output));
 

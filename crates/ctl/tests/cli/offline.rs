@@ -330,7 +330,11 @@ fn init_writes_a_config_and_a_private_secret_and_replaces_neither() {
     let output = ctl(scratch.path(), &["init", "-n", "3", "alpha", "beta:7500", "[::1]", "--dir", "deploy"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let secret = scratch.path().join("deploy/secret");
-    assert_eq!(std::fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
+    for name in ["secret", "operator.secret", "reader.secret"] {
+        let path = scratch.path().join("deploy").join(name);
+        assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+        assert!(stdout(&output).contains(&format!("deploy/{name}")), "{}", stdout(&output));
+    }
     let config = std::fs::read_to_string(scratch.path().join("deploy/cluster.toml")).unwrap();
     for address in ["alpha:7400", "beta:7500", "[::1]:7400"] {
         assert!(config.contains(&format!("address = \"{address}\"")), "{config}");
@@ -339,6 +343,60 @@ fn init_writes_a_config_and_a_private_secret_and_replaces_neither() {
     let again = ctl(scratch.path(), &["init", "alpha", "--dir", "deploy"]);
     assert_eq!(again.status.code(), Some(1));
     assert_eq!(std::fs::read(&secret).unwrap(), before);
+    let output = ctl(scratch.path(), &["init", "alpha", "--dir", "json", "-o", "json"]);
+    let [line] = &json_lines(&output)[..] else { panic!("one object") };
+    assert_eq!(keys(line), ["config", "nodes", "operator_secret", "reader_secret", "schema", "secret"]);
+    assert_eq!(line["reader_secret"], "json/reader.secret");
+}
+
+#[test]
+fn secrets_are_derived_from_the_clusters_own_and_from_no_other() {
+    let scratch = Scratch::new("cli").unwrap();
+    assert_eq!(ctl(scratch.path(), &["init", "alpha"]).status.code(), Some(0));
+    for access in ["operator", "reader"] {
+        let file = format!("{access}.secret");
+        let written = std::fs::read_to_string(scratch.path().join(&file)).unwrap();
+        let derive =
+            |secret: &str| ctl(scratch.path(), &["--secret-file", secret, "secret", "derive", "--access", access]);
+        let by_config = ctl(scratch.path(), &["--config", "cluster.toml", "secret", "derive", "--access", access]);
+        assert_eq!((stdout(&derive("secret")), stdout(&by_config)), (written.clone(), written));
+        let output = derive(&file);
+        assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
+        assert!(stderr(&output).contains(&format!("a secret of {access}s")), "{}", stderr(&output));
+    }
+    let output = ctl(scratch.path(), &["secret", "derive", "--access", "member"]);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
+    assert_eq!(ctl(scratch.path(), &["secret", "derive", "--access", "reader"]).status.code(), Some(2), "no secret");
+}
+
+#[test]
+fn a_secret_that_others_can_read_is_refused_unless_the_config_allows_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new("cli").unwrap();
+    let secret = scratch.path().join("secret");
+    std::fs::write(&secret, "0123456789abcdef").unwrap();
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let endpoint = closed_endpoint();
+    let config = |key: &str| {
+        let text = format!(
+            "[cluster]\nname = 'x'\nsecret_file = 'secret'\n{key}\n[[peers]]\nid = 7\naddress = '{endpoint}'\n"
+        );
+        std::fs::write(scratch.path().join("c.toml"), text).unwrap();
+    };
+    let options = [&["--config", "c.toml"][..], &["--config", "c.toml", "--secret-file", "secret"]];
+    let bare = ["--endpoints", &endpoint, "--cluster", "x", "--secret-file", "secret"];
+    config("");
+    for options in options.into_iter().chain([&bare[..]]) {
+        let output = ctl(scratch.path(), &[options, &["leader"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{options:?}: {}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.contains("mode 0640") && said.contains("chmod 600"), "{said}");
+    }
+    config("secret_permissions = 'any'");
+    for options in options {
+        let output = ctl(scratch.path(), &[options, &["leader"]].concat());
+        assert_eq!(output.status.code(), Some(3), "as far as the members: {}", stderr(&output));
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@ async fn the_secret_is_asked_for_and_nobody_reachable_exits_3() {
     live.agreement_on(3, ALL).await;
     let other = Scratch::new("live").unwrap();
     let wrong = other.path().join("wrong");
-    fs::write(&wrong, "another secret that is long enough").unwrap();
+    ::ctl::cluster::write_secret(&wrong, "another secret that is long enough").unwrap();
     for command in ["history", "audit", "explain"] {
         let output = live.ctl(&["--secret-file", wrong.to_str().unwrap(), command]).await;
         assert_eq!(output.status.code(), Some(8), "{command}: {}", stderr(&output));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ::toml::de::DeTable;
 use algorithms::catalog::{self, Row};
 use algorithms::{NodeId, Topology, Wins};
+use client::SecretPermissions;
 use member::{OnClose, Safety, Settings, Timing};
 use types::InstanceId;
 
@@ -48,6 +49,7 @@ pub(super) struct Cluster {
     pub(super) preempt: Option<Found<bool>>,
     pub(super) preempt_after: Option<Found<Duration>>,
     pub(super) secret_file: Option<Found<String>>,
+    pub(super) secret_permissions: Option<Found<SecretPermissions>>,
     pub(super) insecure: Option<Found<bool>>,
     pub(super) chaos: Option<Found<bool>>,
     pub(super) bind_volume: Option<Found<bool>>,
@@ -132,6 +134,7 @@ fn cluster(reader: &mut Reader<'_>, section: &Section<'_>) -> Cluster {
         preempt: reader.boolean(section, "preempt"),
         preempt_after: reader.duration(section, "preempt_after"),
         secret_file: reader.string(section, "secret_file"),
+        secret_permissions: reader.choice(section, "secret_permissions", &SecretPermissions::NAMES),
         insecure: reader.boolean(section, "insecure"),
         chaos: reader.boolean(section, "chaos"),
         bind_volume: reader.boolean(section, "bind_volume"),
@@ -217,6 +220,7 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
         peers,
         links: draft.links.iter().flat_map(|links| links.value.iter().map(pair)).collect(),
         secret_file: cluster.secret_file.as_ref().map(|file| beside(path, &file.value)),
+        secret_permissions: cluster.secret_permissions.map(|found| found.value).unwrap_or_default(),
         insecure: cluster.insecure.is_some_and(|found| found.value),
         chaos: cluster.chaos.is_some_and(|found| found.value),
         bind_volume: cluster.bind_volume.is_none_or(|found| found.value),

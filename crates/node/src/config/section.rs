@@ -22,6 +22,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "preempt",
             "preempt_after",
             "secret_file",
+            "secret_permissions",
             "insecure",
             "chaos",
             "bind_volume",

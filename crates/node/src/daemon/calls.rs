@@ -1,13 +1,13 @@
 //! Answers calls of clients.
 
-use client::{Announcement, Call, Cause, FailCode, Happened, Reply, Request, Response, Transition};
+use client::{Announcement, Call, Cause, FailCode, Happened, Ordered, Reply, Request, Response, Transition};
 use member::{OnClose, Role};
 use transport::{ClientId, Net, codec};
 use types::{InstanceId, NodeId};
 
 use super::orders::unknown;
 use super::{Daemon, failed};
-use crate::chaos;
+use crate::chaos::{self, Afterwards};
 use crate::publisher::{STREAMS_MAX, Subscription};
 
 impl Daemon {
@@ -18,7 +18,9 @@ impl Daemon {
             return self.drop_client(client);
         };
         let asked = Subscription { client, call };
-        if let Some(response) = self.answer(asked, instance, &request) {
+        let refusal = self.clients.refusal(client, self.net.client_address(client), &request);
+        let answer = refusal.or_else(|| self.answer(asked, instance, &request));
+        if let Some(response) = answer {
             reply(&mut self.net, asked, response);
         }
     }
@@ -40,29 +42,61 @@ impl Daemon {
                 self.publisher.watchers.end(Subscription { call, ..asked });
                 Response::Done
             }
-            Request::Elect => self.elect(instance),
+            Request::Introduce { ref name } => {
+                self.clients.introduce(asked.client, name.clone());
+                Response::Done
+            }
+            Request::Elect | Request::StepDown | Request::Transfer { .. } => {
+                let response = match *request {
+                    Request::Transfer { to } => self.transfer(instance, NodeId(to)),
+                    Request::StepDown => self.step_down(instance),
+                    _ => self.elect(instance),
+                };
+                if response == Response::Done {
+                    self.record(asked.client, instance, request);
+                }
+                response
+            }
             Request::History { after } => {
                 if self.ledger.ask(asked, after) {
                     return None;
                 }
                 failed(FailCode::Failed, "the disk is too slow for the ledger: ask again later".into())
             }
-            Request::StepDown => self.step_down(instance),
-            Request::Transfer { to } => self.transfer(instance, NodeId(to)),
             Request::Attach => {
                 return if self.attach(asked, instance) { None } else { Some(too_many_streams()) };
             }
             Request::Chaos(fault) => match chaos::apply(fault, &self.config, self.id, &mut self.net) {
                 Err((code, reason)) => failed(code, reason),
                 Ok(afterwards) => {
+                    self.record(asked.client, instance, request);
                     self.faults_changed();
                     reply(&mut self.net, asked, Response::Done);
-                    self.net.flush_all();
-                    afterwards.carry_out();
+                    self.injected(afterwards);
                     return None;
                 }
             },
         })
+    }
+
+    /// Announces what an operator did, so that the ledger has it.
+    fn record(&mut self, client: ClientId, instance: InstanceId, request: &Request) {
+        let Some((access, name)) = self.clients.get(client) else { return };
+        let (Some(order), Some(address)) = (request.order(), self.net.client_address(client)) else { return };
+        self.publisher.publish(instance, Happened::Ordered(Ordered { order, instance, access, address, name }));
+    }
+
+    /// A process that hangs or dies cannot tell anything later, so it tells all before.
+    fn injected(&mut self, afterwards: Afterwards) {
+        if afterwards != Afterwards::Nothing {
+            self.publisher.tell_watchers(&mut self.net);
+            self.publisher.tell_subscribers();
+        }
+        self.net.flush_all();
+        if afterwards == Afterwards::Die {
+            self.ledger.settle();
+        }
+        afterwards.carry_out();
     }
 
     /// The present standing, for a watcher that has just subscribed or has missed announcements.
@@ -95,6 +129,7 @@ impl Daemon {
     }
 
     pub(super) fn client_gone(&mut self, client: ClientId) {
+        self.clients.gone(client);
         self.publisher.watchers.gone(client);
         self.instances.values_mut().for_each(|running| running.attached.gone(client));
     }

@@ -43,7 +43,21 @@ impl Daemon {
         self.publisher.tell_watchers(&mut self.net);
         self.net.flush_all();
         self.publisher.tell_subscribers();
+        self.close_ledger().await;
         Ok(())
+    }
+
+    /// The connections close first: nobody waits for these writes.
+    async fn close_ledger(self) {
+        let Daemon { net, publisher, mut ledger, mut volume, .. } = self;
+        // The ledger ends when its last writer is gone.
+        drop((net, publisher));
+        if let Some(head) = ledger.settle() {
+            volume.remember_ledger(head);
+        }
+        if let Err(error) = volume.write_remembered().await {
+            tracing::warn!(error = format!("{error:#}"), "the state file does not know the last entries of the ledger");
+        }
     }
 
     fn leading(&self) -> Vec<InstanceId> {

@@ -51,7 +51,7 @@ impl Daemon {
             }
             NetEvent::Unreachable { peer, .. } => self.not_reached(peer),
             NetEvent::Refused { peer, code, text } => self.refused(peer, code, &text)?,
-            NetEvent::ClientUp { .. } => {}
+            NetEvent::ClientUp { client, access } => self.clients.up(client, access),
             NetEvent::ClientFrame { client, payload } => self.call(client, &payload),
             NetEvent::ClientGone { client } => self.client_gone(client),
         }

@@ -13,6 +13,7 @@ use transport::Net;
 use types::InstanceId;
 
 use super::attached::Attached;
+use super::clients::Clients;
 use super::stale::Voices;
 use super::volume::{self, Volume};
 use super::{Daemon, Home, Instances, Running};
@@ -84,6 +85,7 @@ impl Daemon {
             stale_run: None,
             said_missing: false,
             links: NodeSet::default(),
+            clients: Clients::new(),
             frame: BytesMut::new(),
         };
         // Before the first handshake: none has begun while this task runs.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use algorithms::NodeId;
 use anyhow::Context as _;
+use client::LedgerHead;
 use member::{Incarnation, Safety};
 
 use types::{InstanceId, since_boot};
@@ -86,6 +87,17 @@ impl Volume {
         if self.file.volume.seen.insert(peer, incarnation) != Some(incarnation) {
             self.remember_at.get_or_insert_with(|| since_boot() + patience);
         }
+    }
+
+    /// The ledger has these entries on its disk. Written in the background; never before the ledger itself.
+    pub(super) fn remember_ledger(&mut self, head: LedgerHead) {
+        records::put_ledger(&mut self.file, head);
+        self.remember_at.get_or_insert_with(|| since_boot() + REMEMBER_AFTER);
+    }
+
+    /// Before an end in order: writes what waits to be written in the background.
+    pub(super) async fn write_remembered(&mut self) -> anyhow::Result<()> {
+        if self.remember_at.is_some() { self.write_now().await } else { Ok(()) }
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {

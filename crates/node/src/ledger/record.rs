@@ -2,23 +2,36 @@
 //!
 //! ```text
 //! head:   magic (8) | version u16 | zeros | CRC32 of all before it
-//! record: sequence u64 | wall ms u64 | boot ns u64 | boot id (16) | kind u8 | fields of that kind | zeros | CRC32
+//! record: sequence u64 | wall ms u64 | boot ns u64 | boot id (16) | kind u8 | fields of that kind | zeros
+//!         | hash of the record before it (16) | CRC32
 //! ```
+//! The hash is the beginning of a SHA-256 over all bytes of a record. In version 1 it was zeros: a record without a hash
+//! was written by that version.
+//!
 //! Integers are little-endian. Roles and causes are text, so that a new one needs no new version; a version that does not
 //! know the word cannot read the record.
 
-use client::{LedgerEntry, LedgerKind, Transition};
-use types::{Epoch, NodeId, Role, Standing};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use client::{
+    Chaos, ClaimedName, LedgerEntry, LedgerHash, LedgerKind, NAME_BYTES_MAX, Order, Ordered, Transition, Way,
+};
+use sha2::{Digest, Sha256};
+use types::{Access, Epoch, InstanceId, NodeId, Role, Standing};
 
 use crate::storage::Fields;
 
 /// The format this code writes, and the newest it reads.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
 /// The size of the head and of every record.
 pub(super) const RECORD_BYTES: usize = 128;
 
 const MAGIC: [u8; 8] = *b"cnclv-lg";
+/// The hash before the first entry.
+pub(super) const ORIGIN: LedgerHash = *b"conclave ledger ";
+
 const CRC_BYTES: usize = 4;
+const HASH_AT: usize = RECORD_BYTES - CRC_BYTES - size_of::<LedgerHash>();
 const ROLE_BYTES: usize = 12;
 const CAUSE_BYTES: usize = 28;
 
@@ -26,6 +39,16 @@ const STARTED: u8 = 1;
 const BECAME: u8 = 2;
 const GRANTED: u8 = 3;
 const PROMISE_ENDED: u8 = 4;
+const ORDERED: u8 = 5;
+
+/// An intact record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Record {
+    pub(super) entry: LedgerEntry,
+    /// The hash of the record before it; `None` in a record of version 1.
+    pub(super) previous: Option<LedgerHash>,
+    pub(super) hash: LedgerHash,
+}
 
 pub(super) fn head() -> [u8; RECORD_BYTES] {
     let mut writer = Writer::new();
@@ -41,7 +64,12 @@ pub(super) fn head_version(bytes: &[u8]) -> Option<u16> {
     fields.take().map(u16::from_le_bytes)
 }
 
-pub(super) fn encode(entry: &LedgerEntry) -> [u8; RECORD_BYTES] {
+pub(super) fn hash(bytes: &[u8]) -> LedgerHash {
+    let digest = Sha256::digest(bytes);
+    std::array::from_fn(|at| digest[at])
+}
+
+pub(super) fn encode(entry: &LedgerEntry, previous: &LedgerHash) -> [u8; RECORD_BYTES] {
     let mut writer = Writer::new();
     writer.put(&entry.sequence.to_le_bytes());
     writer.put(&entry.wall_ms.to_le_bytes());
@@ -65,13 +93,23 @@ pub(super) fn encode(entry: &LedgerEntry) -> [u8; RECORD_BYTES] {
         }
         LedgerKind::Granted { epoch, holder } => writer.promise(GRANTED, *epoch, *holder),
         LedgerKind::PromiseEnded { epoch, holder } => writer.promise(PROMISE_ENDED, *epoch, *holder),
+        LedgerKind::Ordered(ordered) => writer.ordered(ordered),
     }
+    writer.at = HASH_AT;
+    writer.put(previous);
     writer.finish()
 }
 
 /// `None` if these bytes are no intact record.
-pub(super) fn decode(bytes: &[u8]) -> Option<LedgerEntry> {
-    let mut fields = Fields(checked(bytes)?);
+pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
+    let content = checked(bytes)?;
+    let previous: LedgerHash = content.get(HASH_AT..)?.try_into().ok()?;
+    let entry = entry(&mut Fields(&content[..HASH_AT]))?;
+    let previous = (previous != LedgerHash::default()).then_some(previous);
+    Some(Record { entry, previous, hash: hash(&bytes[..RECORD_BYTES]) })
+}
+
+fn entry(fields: &mut Fields<'_>) -> Option<LedgerEntry> {
     let [sequence, wall_ms, boot_ns] = [fields.u64()?, fields.u64()?, fields.u64()?];
     let boot_id = fields.take()?;
     let kind = match fields.take()? {
@@ -81,16 +119,17 @@ pub(super) fn decode(bytes: &[u8]) -> Option<LedgerEntry> {
             LedgerKind::Started { incarnation, last_alive_ms: fields.u64().filter(|_| known) }
         }
         [BECAME] => {
-            let (old, role) = (text::<ROLE_BYTES>(&mut fields)?, text::<ROLE_BYTES>(&mut fields)?.parse().ok()?);
+            let (old, role) = (text::<ROLE_BYTES>(fields)?, text::<ROLE_BYTES>(fields)?.parse().ok()?);
             let old = if old.is_empty() { None } else { Some(old.parse().ok()?) };
             let known = fields.bool()?;
             let leader = fields.u32().filter(|_| known).map(NodeId);
-            let (epoch, cause) = (Epoch(fields.u64()?), text::<CAUSE_BYTES>(&mut fields)?.parse().ok()?);
+            let (epoch, cause) = (Epoch(fields.u64()?), text::<CAUSE_BYTES>(fields)?.parse().ok()?);
             let now = Standing { role, leader, epoch };
             LedgerKind::Became(Transition { old, now, cause, lease_until_ns: None })
         }
         [GRANTED] => LedgerKind::Granted { epoch: fields.u64()?, holder: fields.u32()? },
         [PROMISE_ENDED] => LedgerKind::PromiseEnded { epoch: fields.u64()?, holder: fields.u32()? },
+        [ORDERED] => LedgerKind::Ordered(ordered(fields)?),
         _ => return None,
     };
     Some(LedgerEntry { sequence, wall_ms, boot_ns, boot_id, kind })
@@ -131,11 +170,79 @@ impl Writer {
         self.put(&holder.to_le_bytes());
     }
 
+    /// `order u8 | member u32 | way u8 | ms u64 | instance u16 | access u8 | IPv6 address (16) | port u16 | name`
+    fn ordered(&mut self, ordered: &Ordered) {
+        let (order, member, way, ms) = match ordered.order {
+            Order::Elect => (1, 0, Way::Both, 0),
+            Order::StepDown => (2, 0, Way::Both, 0),
+            Order::Transfer { to } => (3, to, Way::Both, 0),
+            Order::Chaos(Chaos::Cut { peer, way }) => (4, peer, way, 0),
+            Order::Chaos(Chaos::Delay { peer, way, ms }) => (5, peer, way, ms),
+            Order::Chaos(Chaos::Heal) => (6, 0, Way::Both, 0),
+            Order::Chaos(Chaos::Pause { ms }) => (7, 0, Way::Both, ms),
+            Order::Chaos(Chaos::Kill) => (8, 0, Way::Both, 0),
+        };
+        let ip = match ordered.address.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        self.put(&[ORDERED, order]);
+        self.put(&member.to_le_bytes());
+        self.put(&[match way {
+            Way::Both => 0,
+            Way::Out => 1,
+            Way::In => 2,
+        }]);
+        self.put(&ms.to_le_bytes());
+        self.put(&ordered.instance.0.to_le_bytes());
+        self.put(&[match ordered.access {
+            Access::Reader => 0,
+            Access::Operator => 1,
+            Access::Member => 2,
+        }]);
+        self.put(&ip.octets());
+        self.put(&ordered.address.port().to_le_bytes());
+        self.text::<NAME_BYTES_MAX>(ordered.name.get().unwrap_or_default());
+    }
+
     fn finish(mut self) -> [u8; RECORD_BYTES] {
         let (content, crc) = self.bytes.split_at_mut(RECORD_BYTES - CRC_BYTES);
         crc.copy_from_slice(&crc32fast::hash(content).to_le_bytes());
         self.bytes
     }
+}
+
+fn ordered(fields: &mut Fields<'_>) -> Option<Ordered> {
+    let ([order], member) = (fields.take()?, fields.u32()?);
+    let way = match fields.take()? {
+        [0] => Way::Both,
+        [1] => Way::Out,
+        [2] => Way::In,
+        _ => return None,
+    };
+    let ms = fields.u64()?;
+    let order = match order {
+        1 => Order::Elect,
+        2 => Order::StepDown,
+        3 => Order::Transfer { to: member },
+        4 => Order::Chaos(Chaos::Cut { peer: member, way }),
+        5 => Order::Chaos(Chaos::Delay { peer: member, way, ms }),
+        6 => Order::Chaos(Chaos::Heal),
+        7 => Order::Chaos(Chaos::Pause { ms }),
+        8 => Order::Chaos(Chaos::Kill),
+        _ => return None,
+    };
+    let instance = InstanceId(fields.u16()?);
+    let access = match fields.take()? {
+        [0] => Access::Reader,
+        [1] => Access::Operator,
+        [2] => Access::Member,
+        _ => return None,
+    };
+    let ip = Ipv6Addr::from(fields.take::<16>()?).to_canonical();
+    let address = SocketAddr::new(ip, fields.u16()?);
+    let name = ClaimedName::from(text::<NAME_BYTES_MAX>(fields)?);
+    Some(Ordered { order, instance, access, address, name })
 }
 
 /// Text in a field of this size, padded with zeros.
@@ -151,6 +258,11 @@ mod tests {
 
     use super::*;
 
+    fn ordered(order: Order) -> LedgerKind {
+        let (address, name) = ("192.0.2.7:40123".parse().unwrap(), ClaimedName::from("ada@example"));
+        LedgerKind::Ordered(Ordered { order, instance: InstanceId(256), access: Access::Operator, address, name })
+    }
+
     fn kinds() -> Vec<LedgerKind> {
         let became = |old: Option<Role>, leader: Option<u32>| {
             let now = Standing { role: Role::Follower, leader: leader.map(NodeId), epoch: Epoch(7) };
@@ -163,6 +275,7 @@ mod tests {
             became(Some(Role::Candidate), Some(5)),
             LedgerKind::Granted { epoch: 9, holder: 4 },
             LedgerKind::PromiseEnded { epoch: 9, holder: 4 },
+            ordered(Order::Transfer { to: 3 }),
         ]
     }
 
@@ -174,7 +287,8 @@ mod tests {
     fn every_kind_comes_back_as_it_was_written() {
         for kind in kinds() {
             let entry = entry(kind);
-            assert_eq!(decode(&encode(&entry)), Some(entry));
+            let bytes = encode(&entry, &ORIGIN);
+            assert_eq!(decode(&bytes), Some(Record { entry, previous: Some(ORIGIN), hash: hash(&bytes) }));
         }
         assert_eq!(head_version(&head()), Some(VERSION));
         assert_eq!(decode(&head()), None, "a head is no record");
@@ -183,7 +297,7 @@ mod tests {
     #[test]
     fn every_flipped_bit_and_every_cut_is_noticed() {
         for kind in kinds() {
-            let bytes = encode(&entry(kind));
+            let bytes = encode(&entry(kind), &ORIGIN);
             for bit in 0..RECORD_BYTES * 8 {
                 let mut flipped = bytes;
                 flipped[bit / 8] ^= 1 << (bit % 8);
@@ -202,7 +316,7 @@ mod tests {
                 let now = Standing { role, leader: None, epoch: Epoch(1) };
                 let became = Transition { old: Some(role), now, cause, lease_until_ns: None };
                 let entry = entry(LedgerKind::Became(became));
-                assert_eq!(decode(&encode(&entry)), Some(entry));
+                assert_eq!(decode(&encode(&entry, &ORIGIN)).unwrap().entry, entry);
             }
         }
         let mut writer = Writer::new();
@@ -214,8 +328,43 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_of_version_1_does_not_change() {
-        let crcs: Vec<u32> = kinds().into_iter().map(|kind| crc32fast::hash(&encode(&entry(kind))[..124])).collect();
+    fn every_order_and_the_longest_name_and_address_fit() {
+        let ways = [Way::Both, Way::Out, Way::In];
+        let faults = ways
+            .into_iter()
+            .flat_map(|way| [Chaos::Cut { peer: u32::MAX, way }, Chaos::Delay { peer: u32::MAX, way, ms: u64::MAX }]);
+        let faults = faults.chain([Chaos::Heal, Chaos::Pause { ms: u64::MAX }, Chaos::Kill]).map(Order::Chaos);
+        for order in faults.chain([Order::Elect, Order::StepDown, Order::Transfer { to: u32::MAX }]) {
+            for access in Access::ALL {
+                let kind = LedgerKind::Ordered(Ordered {
+                    order,
+                    instance: InstanceId(u16::MAX),
+                    access,
+                    address: "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535".parse().unwrap(),
+                    name: ClaimedName::from("x".repeat(NAME_BYTES_MAX)),
+                });
+                let bytes = encode(&entry(kind.clone()), &[0xff; 16]);
+                let read = decode(&bytes).unwrap();
+                assert_eq!((read.entry.kind, read.previous), (kind, Some([0xff; 16])));
+            }
+        }
+    }
+
+    #[test]
+    fn the_layout_does_not_change_and_that_of_version_1_is_read() {
+        let crcs: Vec<u32> =
+            kinds().into_iter().map(|kind| crc32fast::hash(&encode(&entry(kind), &ORIGIN)[..124])).collect();
+        assert_eq!(
+            crcs,
+            [3_967_442_645, 2_249_035_110, 810_351_376, 477_807_125, 551_879_601, 2_107_533_213, 1_256_909_449]
+        );
+        // Version 1 had zeros in the place of the hash, and no orders.
+        let old = |kind: LedgerKind| encode(&entry(kind), &LedgerHash::default());
+        let crcs: Vec<u32> = kinds().into_iter().take(6).map(|kind| crc32fast::hash(&old(kind)[..124])).collect();
         assert_eq!(crcs, [16_392_908, 1_787_687_295, 3_704_391_433, 4_042_964_492, 3_429_203_880, 2_434_669_444]);
+        for kind in kinds() {
+            let read = decode(&old(kind.clone())).unwrap();
+            assert_eq!((read.entry, read.previous), (entry(kind), None));
+        }
     }
 }

@@ -30,6 +30,14 @@ impl Subscriber for LogLines {
             Happened::Link { peer, up: false } => tracing::debug!(peer, "disconnected"),
             Happened::Faults(faults) => tracing::warn!(?faults, "injected faults in force"),
             Happened::Leaving => tracing::info!("left"),
+            Happened::Ordered(ordered) => tracing::warn!(
+                instance,
+                order = %ordered.order,
+                access = %ordered.access,
+                from = %ordered.address,
+                name = ordered.name.get(),
+                "ordered by an operator"
+            ),
             Happened::Started { .. } | Happened::Granted { .. } | Happened::PromiseEnded { .. } => {}
         }
     }

@@ -53,10 +53,12 @@ pub enum RecordKind {
     Authority = 3,
     /// The record of the algorithm.
     Algorithm = 4,
+    /// The newest entry of the ledger; of the cluster's election alone.
+    Ledger = 5,
 }
 
 impl RecordKind {
-    pub const ALL: [RecordKind; 2] = [RecordKind::Authority, RecordKind::Algorithm];
+    pub const ALL: [RecordKind; 3] = [RecordKind::Authority, RecordKind::Algorithm, RecordKind::Ledger];
 
     /// The version of its layout that this code writes, and the newest it reads. Any change of the layout must raise
     /// it.
@@ -64,7 +66,7 @@ impl RecordKind {
         match self {
             // Version 1 had no cluster id.
             RecordKind::Authority => 2,
-            RecordKind::Algorithm => 1,
+            RecordKind::Algorithm | RecordKind::Ledger => 1,
         }
     }
 
@@ -76,6 +78,7 @@ impl RecordKind {
         match self {
             RecordKind::Authority => "authority",
             RecordKind::Algorithm => "algorithm",
+            RecordKind::Ledger => "ledger",
         }
     }
 }
@@ -305,14 +308,14 @@ mod tests {
     #[test]
     fn a_newer_section_is_refused_where_this_code_knows_it_and_kept_where_it_does_not() {
         let volume = section(2, &volume().encode().unwrap());
-        for (kind, name, known) in [(1, "volume", 2), (3, "authority", 2), (4, "algorithm", 1)] {
+        for (kind, name, known) in [(1, "volume", 2), (3, "authority", 2), (4, "algorithm", 1), (5, "ledger", 1)] {
             let mut sections = vec![(0, 1, volume.clone())];
             let version = known + 1;
             sections.push((0, kind, section(version, b"newer")));
             let newer = Unreadable::NewerSection { name, version, known };
             assert_eq!(StateFile::decode(&sealed(&sections)), Err(newer));
         }
-        for (instance, kind) in [(0, 5), (1, 2), (256, 1)] {
+        for (instance, kind) in [(0, 9), (1, 2), (256, 1)] {
             let bytes = sealed(&[(0, 1, volume.clone()), (instance, kind, section(2, b"newer"))]);
             let file = StateFile::decode(&bytes).unwrap();
             assert_eq!(file.encode(), Ok(bytes), "section {kind} of instance {instance}");

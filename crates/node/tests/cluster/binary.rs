@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -38,6 +39,47 @@ fn a_bad_config_starts_nothing() {
     fails(&node(&config_file, "1", &data), 2, "cluster.toml:2: unknown key \"nam\"");
     let config_file = config(&scratch, 1, |text| text);
     fails(&node(&config_file, "7", &data), 2, "no peer has the id 7");
+    assert!(!data.exists(), "nothing was started");
+}
+
+#[test]
+fn a_secret_that_others_can_read_or_that_is_not_of_members_starts_nothing() {
+    let scratch = Scratch::new("secret").unwrap();
+    let (data, secret) = (scratch.path().join("data"), scratch.path().join("secret"));
+    let with = |key: &str| {
+        let line = format!("safety = \"classic\"\nsecret_file = \"secret\"\n{key}\n");
+        config(&scratch, 1, |text| text.replace("safety = \"classic\"\n", &line))
+    };
+    let check = |config: &Path| {
+        Command::new(node_binary())
+            .arg("--config")
+            .arg(config)
+            .arg("--check")
+            .env_remove("CONCLAVE_ID")
+            .output()
+            .unwrap()
+    };
+    let mode = |mode| fs::set_permissions(&secret, fs::Permissions::from_mode(mode)).unwrap();
+    assert_eq!(check(&with("")).status.code(), Some(0), "a config is also checked where its secret is not");
+    fails(&node(&with(""), "1", &data), 2, "cannot read the secret file");
+    fs::write(&secret, "0123456789abcdef").unwrap();
+    mode(0o644);
+    for output in [check(&with("")), node(&with(""), "1", &data)] {
+        fails(&output, 2, "mode 0644");
+        fails(&output, 2, &format!("chmod 600 {}", secret.display()));
+        fails(&output, 2, "secret_permissions = \"any\"");
+    }
+    assert_eq!(check(&with("secret_permissions = \"any\"")).status.code(), Some(0));
+    mode(0o600);
+    assert_eq!(check(&with("")).status.code(), Some(0));
+
+    let own = client::Secret::from_bytes(b"0123456789abcdef").unwrap();
+    for access in [client::Access::Reader, client::Access::Operator] {
+        fs::write(&secret, own.derived(access).unwrap()).unwrap();
+        for output in [check(&with("")), node(&with(""), "1", &data)] {
+            fails(&output, 2, &format!("has the secret of {access}s, not of members"));
+        }
+    }
     assert!(!data.exists(), "nothing was started");
 }
 

@@ -136,7 +136,7 @@ fn write_ledger(live: &Live, id: u32, grants: u64) {
     let epochs: Vec<u64> = (1..=grants).collect();
     // No more than its queue holds at once: the end of a ledger waits until all is written.
     for some in epochs.chunks(2000) {
-        let ledger: Ledger<u32> = Ledger::open(&live.cluster.data_directory(id));
+        let ledger: Ledger<u32> = Ledger::open(&live.cluster.data_directory(id), None);
         let mut writer = ledger.writer();
         for &epoch in some {
             let (instance, what) = (InstanceId::ELECTION, Happened::Granted { epoch, holder: 3 });

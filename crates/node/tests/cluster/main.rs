@@ -12,5 +12,6 @@ mod instances;
 mod live;
 mod quorum;
 mod strangers;
+mod trust_ledger;
 mod volumes;
 mod watchers;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use algorithms::catalog::{self, Row};
 use algorithms::{NodeId, Topology, Uid, View, Wins};
+use client::SecretPermissions;
 use member::{OnClose, Safety};
 use node::config::{Config, EXAMPLE, Peer, PeerRole, Problems};
 
@@ -82,6 +83,7 @@ wins = "lowest"
 preempt = false
 preempt_after = "2s"
 secret_file = "keys/secret"
+secret_permissions = "any"
 insecure = true
 chaos = true
 [timing]
@@ -118,6 +120,8 @@ command = "echo 5"
     assert!(!config.settings.preempt && config.insecure && config.chaos);
     assert_eq!(config.settings.preempt_after, millis(2_000));
     assert_eq!(config.secret_file.as_deref(), Some(Path::new("/etc/conclave/keys/secret")));
+    assert_eq!(config.secret_permissions, SecretPermissions::Any);
+    assert_eq!(good().secret_permissions, SecretPermissions::Owner);
     assert_eq!((timing.heartbeat, timing.suspect_after), (millis(20), millis(100)));
     assert_eq!(
         (config.settings.election.answer_timeout, config.settings.election.coordinator_timeout),
@@ -275,6 +279,7 @@ fn each_mistake_is_named_with_its_line_and_its_remedy() {
         ("127.0.0.1:7402", "n2:7402", 15, &["\"n2:7402\" is reachable", "secret_file = \"secret\"", "insecure = true"]),
         ("id = 2", "id = 2\nlisten = \"0.0.0.0:1\"", 15, &["reachable from other machines", "secret_file"]),
         ("name = \"test\"", "name = \"test\"\nsecret_file = \"\"", 3, &["secret_file is empty"]),
+        ("name = \"test\"", "name = \"test\"\nsecret_permissions = \"all\"", 3, &["secret_permissions", "any"]),
         // Graphs.
         ("[timing]", "[graph]\nlinks = [[1, 2]]\n[timing]", 7, &["the topology is a mesh", "remove [graph]"]),
         // TOML itself.

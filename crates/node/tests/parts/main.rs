@@ -4,5 +4,6 @@
 mod architecture;
 mod config;
 mod ledger;
+mod ledger_chain;
 mod storage;
 mod testing;

@@ -197,8 +197,7 @@ async fn begin_anew(cluster: &mut Cluster, observer: &mut Observer, leader: u32)
 async fn ledgers(cluster: &Cluster) -> Ledgers {
     let answers = client::ask_ledgers(&cluster.endpoints(), cluster.settings(), PATIENCE).await;
     let pages = answers.into_iter().filter_map(|answer| answer.result.ok());
-    let members =
-        pages.map(|(status, page)| MemberLedger { id: status.id, entries: page.entries, troubles: page.troubles });
+    let members = pages.map(|(status, page)| MemberLedger::new(status.id, page));
     Ledgers { members: members.collect(), missing: Vec::new() }
 }
 

@@ -1,8 +1,9 @@
 //! Asks members for their parts of a fault, and reports which members have applied their part.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 
-use client::{Chaos, Client, ClientError, ConnectError, Endpoint, FailCode, within};
+use client::{Chaos, ClientError, ConnectError, Endpoint, FailCode, within};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
@@ -56,7 +57,7 @@ impl Order {
         let mut ready = Vec::new();
         for (id, parts) in &self.parts {
             let endpoint = locate(target, *id).await?;
-            let client = within(patience, Client::connect(&endpoint.address, &target.settings)).await;
+            let client = within(patience, target.connect(&endpoint)).await;
             let client = client.map_err(|error| {
                 let what = format!("nothing was injected: member {endpoint} cannot be asked");
                 request_failed(&what, &error)
@@ -87,14 +88,15 @@ impl Order {
 }
 
 /// Asks every member. A member that does not run has no faults; a member that is only unreachable may have faults.
-pub(super) async fn heal(target: &Target, output: Output) -> Result<(), Failure> {
+pub(super) async fn heal(target: Target, output: Output) -> Result<(), Failure> {
     let patience = target.member_timeout.min(target.timeout);
+    let target = Arc::new(target);
     let mut asked = JoinSet::new();
     for endpoint in target.endpoints.clone() {
-        let settings = target.settings.clone();
+        let target = Arc::clone(&target);
         asked.spawn(async move {
             let healed = within(patience, async {
-                let client = Client::connect(&endpoint.address, &settings).await?;
+                let client = target.connect(&endpoint).await?;
                 client.chaos(Chaos::Heal).await?;
                 Ok(client.member_id())
             });
@@ -110,7 +112,7 @@ pub(super) async fn heal(target: &Target, output: Output) -> Result<(), Failure>
         }
     }
     line.applied.sort_unstable();
-    if line.applied.is_empty() && !failures.iter().any(|(_, error)| is_off(error)) {
+    if line.applied.is_empty() && !failures.iter().any(|(_, error)| is_refused(error)) {
         return Err(no_member_answered(
             &failures.iter().map(|(endpoint, error)| (endpoint, error)).collect::<Vec<_>>(),
         ));
@@ -144,8 +146,9 @@ impl Line {
             [] => format!("{}: no member has applied it", self.action),
             some => format!("{}: only {} applied it, not all members that it needs", self.action, list(some)),
         };
-        let hint = if is_off(&error) {
-            "write `chaos = true` below [cluster] in the members' config and start them again (`ctl up --chaos` locally)"
+        let hint = if is_refused(&error) {
+            "the operators' secret, and `chaos = true` below [cluster] in the config of members that start again (`ctl up \
+             --chaos` locally)"
         } else if self.action == "heal" {
             "ctl chaos heal, again; `ctl status` shows what is still in force"
         } else {
@@ -205,7 +208,7 @@ async fn locate(target: &Target, id: u32) -> Result<Endpoint, Failure> {
 }
 
 /// The member accepts this client, but its config forbids chaos.
-fn is_off(error: &ClientError) -> bool {
+fn is_refused(error: &ClientError) -> bool {
     matches!(error, ClientError::Failed { code: FailCode::Refused, .. })
 }
 

@@ -155,7 +155,7 @@ mod tests {
             boot_id: [0; 16],
             kind: kind.clone(),
         });
-        MemberLedger { id, entries: entries.collect(), troubles: Vec::new() }
+        MemberLedger { id, entries: entries.collect(), ..MemberLedger::default() }
     }
 
     fn became(leader: Option<u32>) -> LedgerKind {

@@ -1,0 +1,114 @@
+//! Reads a secret from a file that no other user can read.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+use transport::{Secret, SecretError};
+
+/// A longer file is no secret.
+const READ_MAX: u64 = 64 << 10;
+/// Every permission of the group and of other users.
+const OF_OTHERS: u32 = 0o077;
+
+/// Which permissions the file of a secret may have: `secret_permissions` of the config.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SecretPermissions {
+    /// None for the group and for other users.
+    #[default]
+    Owner,
+    /// Any: where another mechanism decides which users see the file.
+    Any,
+}
+
+impl SecretPermissions {
+    pub const NAMES: [(&'static str, SecretPermissions); 2] =
+        [("owner", SecretPermissions::Owner), ("any", SecretPermissions::Any)];
+}
+
+#[derive(Debug, Error)]
+pub enum SecretFileError {
+    #[error(
+        "the group or other users may use the secret file {} (mode {mode:04o}), and everybody who reads it can do all \
+         that it allows",
+        path.display()
+    )]
+    Exposed { path: PathBuf, mode: u32 },
+    #[error("cannot read the secret file {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{}: {source}", path.display())]
+    Unusable { path: PathBuf, source: SecretError },
+}
+
+impl SecretFileError {
+    /// What to do about it.
+    pub fn remedy(&self) -> String {
+        match self {
+            SecretFileError::Exposed { path, .. } => format!(
+                "chmod 600 {}; or write secret_permissions = \"any\" below [cluster] of the config, if something else \
+                 keeps other users away from the file",
+                path.display()
+            ),
+            SecretFileError::Unreadable { .. } => {
+                "run as a user that may read it, or name another file with --secret-file".to_owned()
+            }
+            SecretFileError::Unusable { .. } => {
+                "put 16 or more random bytes into the file, the same for all members".to_owned()
+            }
+        }
+    }
+}
+
+/// The permissions are those of the file that is read, not of a file that has its name a moment earlier.
+pub fn read_secret(path: &Path, permissions: SecretPermissions) -> Result<Secret, SecretFileError> {
+    let unreadable = |source| SecretFileError::Unreadable { path: path.to_owned(), source };
+    let file = File::open(path).map_err(unreadable)?;
+    let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o7777;
+    if permissions == SecretPermissions::Owner && mode & OF_OTHERS != 0 {
+        return Err(SecretFileError::Exposed { path: path.to_owned(), mode });
+    }
+    let mut bytes = Vec::new();
+    file.take(READ_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+    Secret::from_bytes(&bytes).map_err(|source| SecretFileError::Unusable { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+
+    use super::*;
+
+    #[test]
+    fn only_a_secret_of_its_owner_alone_is_read_unless_any_permissions_will_do() {
+        let scratch = testkit::Scratch::new("secret-file").unwrap();
+        let path = scratch.path().join("secret");
+        fs::write(&path, "0123456789abcdef").unwrap();
+        for mode in [0o600, 0o400, 0o700] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            assert!(read_secret(&path, SecretPermissions::Owner).is_ok(), "{mode:o}");
+        }
+        for mode in [0o644, 0o640, 0o604, 0o620, 0o602, 0o666] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let error = read_secret(&path, SecretPermissions::Owner).unwrap_err();
+            assert!(error.to_string().contains(&format!("mode {mode:04o}")), "{error}");
+            assert!(error.remedy().starts_with(&format!("chmod 600 {}", path.display())), "{}", error.remedy());
+            assert!(read_secret(&path, SecretPermissions::Any).is_ok(), "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_missing_and_a_short_secret_are_told_apart_and_named() {
+        let scratch = testkit::Scratch::new("secret-file").unwrap();
+        let path = scratch.path().join("secret");
+        let error = read_secret(&path, SecretPermissions::Owner).unwrap_err();
+        assert!(
+            matches!(&error, SecretFileError::Unreadable { .. }) && error.to_string().contains("secret"),
+            "{error}"
+        );
+        fs::write(&path, "short").unwrap();
+        let error = read_secret(&path, SecretPermissions::Any).unwrap_err();
+        assert!(matches!(&error, SecretFileError::Unusable { .. }), "{error}");
+    }
+}
