@@ -178,6 +178,8 @@ pub struct MemberStatus {
     pub faults: Vec<String>,
     /// Its disk is new or was lost, and it has not learnt yet what was granted before: it does not vote.
     pub blank: bool,
+    /// The config's `max_drift`, in millionths.
+    pub max_drift_ppm: u64,
 }
 
 impl MemberStatus {
@@ -212,6 +214,7 @@ impl MemberStatus {
             persist_us: None,
             faults: Vec::new(),
             blank: false,
+            max_drift_ppm: 10_000,
         }
     }
 }
@@ -223,6 +226,9 @@ pub struct PeerStatus {
     pub connected: bool,
     /// How long ago the last frame of it arrived; `None` if never.
     pub last_heard_ms: Option<u64>,
+    /// By how many millionths its clock runs faster than the member's own; `None` before that is measured, which takes half
+    /// a minute, and for a peer that sends the member nothing.
+    pub drift_ppm: Option<i64>,
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ use crate::hooks::{HookQueue, Hooks};
 use crate::instance::Instance;
 use crate::ledger::Ledger;
 use crate::notify::Notify;
+use crate::peer_clocks::PeerClocks;
 use crate::publisher::{Publisher, Subscription};
 use crate::records;
 use crate::startup_check;
@@ -128,6 +129,7 @@ struct Daemon {
     stale_run: Option<StaleRun>,
     said_missing: bool,
     links: NodeSet,
+    clocks: PeerClocks,
     /// Buffer in which frames are assembled.
     frame: BytesMut,
 }
@@ -222,6 +224,7 @@ impl Daemon {
                     suspected: &mut suspected,
                     elected: &mut elected,
                     frame: &mut self.frame,
+                    clocks: &mut self.clocks,
                 };
                 done &= running.machine.carry_out(now, &mut effects);
                 running.show(elected, &mut self.publisher);

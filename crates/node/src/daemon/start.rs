@@ -20,6 +20,7 @@ use crate::hooks::HookQueue;
 use crate::instance::{self, Instance, Setup};
 use crate::ledger::Ledger;
 use crate::notify::Notify;
+use crate::peer_clocks::PeerClocks;
 use crate::publisher::{LogLines, Publisher, Subscriber, Subscription};
 use crate::records;
 use crate::storage::StateFile;
@@ -70,6 +71,7 @@ impl Daemon {
             stale_run: None,
             said_missing: false,
             links: NodeSet::default(),
+            clocks: PeerClocks::default(),
             frame: BytesMut::new(),
         })
     }
