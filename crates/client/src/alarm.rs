@@ -109,7 +109,7 @@ fn usual(rest: Duration) -> Duration {
 
 /// When to look at the clock again: before the end even if NTP slows the kernel's clock all the time.
 fn next_look(rest: Duration) -> Duration {
-    if rest > NEAR { rest - rest / SLOWED } else { rest }
+    if rest > NEAR { rest.saturating_sub(rest / SLOWED) } else { rest }
 }
 
 #[cfg(test)]
@@ -125,10 +125,10 @@ mod tests {
         let (mut now, mut wakes) = (Duration::ZERO, 0);
         while now < span {
             // No process wakes up sooner than this after its timer fired.
-            now += wait(span - now).div_f64(kernel_rate) + Duration::from_micros(1);
+            now += wait(span.saturating_sub(now)).div_f64(kernel_rate) + Duration::from_micros(1);
             wakes += 1;
         }
-        (now - span, wakes)
+        (now.saturating_sub(span), wakes)
     }
 
     #[test]

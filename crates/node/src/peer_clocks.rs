@@ -88,7 +88,7 @@ impl PeerClock {
         let later = |n: usize| self.slots.range(n + 1..);
         let pairs = self.slots.iter().enumerate().flat_map(|(n, a)| later(n).map(move |b| (a, b)));
         let mut rates: Vec<i128> = pairs
-            .map(|(a, b)| (b.ahead - a.ahead) * 1_000_000 / (b.at - a.at).as_nanos().max(1).cast_signed())
+            .map(|(a, b)| (b.ahead - a.ahead) * 1_000_000 / b.at.saturating_sub(a.at).as_nanos().max(1).cast_signed())
             .collect();
         rates.sort_unstable();
         let median = *rates.get(rates.len() / 2)?;

@@ -128,6 +128,6 @@ mod tests {
     fn its_origin_is_near_that_of_the_boot_clock() {
         // As far as two hours of NTP at full slew could separate the two.
         let (ours, boot) = (since_boot(), boot_clock());
-        assert!(ours.abs_diff(boot) < Duration::from_secs(720) + boot / 1000, "{ours:?} {boot:?}");
+        assert!(ours.abs_diff(boot) < Duration::from_mins(12) + boot / 1000, "{ours:?} {boot:?}");
     }
 }
