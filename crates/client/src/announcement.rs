@@ -17,7 +17,7 @@ pub struct Announcement {
     pub sequence: u64,
     /// Milliseconds since the Unix epoch, by the member's clock.
     pub wall_ms: u64,
-    /// Nanoseconds since the machine started, sleep included.
+    /// Nanoseconds since the machine started, sleep included, by a clock that NTP disciplines: CLOCK_BOOTTIME.
     pub boot_ns: u64,
     pub what: Happened,
 }

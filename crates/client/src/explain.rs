@@ -282,7 +282,9 @@ mod tests {
             role,
             leader,
             epoch: 4,
-            peers: peers.map(|id| PeerStatus { id, connected: connected.contains(&id), last_heard_ms: None }).collect(),
+            peers: peers
+                .map(|id| PeerStatus { id, connected: connected.contains(&id), ..PeerStatus::default() })
+                .collect(),
             ..MemberStatus::example()
         }
     }

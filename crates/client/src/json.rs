@@ -7,4 +7,4 @@ mod status;
 
 pub use event::Event;
 pub use reports::{Audit, Explain, History, WhoLed};
-pub use status::{Election, Messages, Range, Status, StatusMember, Theory};
+pub use status::{Drifting, Election, Messages, Range, Status, StatusMember, Theory};

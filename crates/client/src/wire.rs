@@ -203,6 +203,8 @@ pub struct MemberStatus {
     pub cluster_id: Option<String>,
     /// A majority of the voters has seen later runs of this member: its disk is old, and it does not vote.
     pub old_volume: bool,
+    /// The config's `max_drift`, in millionths.
+    pub max_drift_ppm: u64,
 }
 
 impl MemberStatus {
@@ -239,6 +241,7 @@ impl MemberStatus {
             blank: false,
             cluster_id: None,
             old_volume: false,
+            max_drift_ppm: 10_000,
         }
     }
 }
@@ -250,6 +253,9 @@ pub struct PeerStatus {
     pub connected: bool,
     /// How long ago the last frame of it arrived; `None` if never.
     pub last_heard_ms: Option<u64>,
+    /// By how many millionths its clock runs faster than the member's own; `None` before that is measured, which takes half
+    /// a minute, and for a peer that sends the member nothing.
+    pub drift_ppm: Option<i64>,
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ pub struct Cluster {
 struct Member {
     id: u32,
     address: String,
+    variables: Vec<(String, String)>,
     child: Option<Child>,
 }
 
@@ -62,7 +63,8 @@ impl Cluster {
             secret: Some(Secret::from_bytes(&secret)?),
             deadline: CONNECT,
         };
-        let members = (1..).zip(addresses).map(|(id, address)| Member { id, address, child: None });
+        let members =
+            (1..).zip(addresses).map(|(id, address)| Member { id, address, variables: Vec::new(), child: None });
         // Absolute, so that printed commands work anywhere.
         let directory = directory.canonicalize().with_context(|| format!("cannot use {}", directory.display()))?;
         Ok(Cluster { directory, binary, members: members.collect(), settings })
@@ -98,6 +100,12 @@ impl Cluster {
         ids.into_iter().try_for_each(|id| self.start(id))
     }
 
+    /// A variable in the environment of one member, from its next start on.
+    pub fn set_variable(&mut self, id: u32, name: &str, value: &str) -> Result<()> {
+        self.member_mut(id)?.variables.push((name.to_owned(), value.to_owned()));
+        Ok(())
+    }
+
     /// Starts one member, with its earlier data directory.
     pub fn start(&mut self, id: u32) -> Result<()> {
         let data = self.data_directory(id);
@@ -112,6 +120,7 @@ impl Cluster {
             .arg("--data-dir")
             .arg(&data)
             .env(DIE_WITH_PARENT, "1")
+            .envs(self.members.iter().filter(|member| member.id == id).flat_map(|member| member.variables.clone()))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)

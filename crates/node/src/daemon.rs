@@ -43,6 +43,7 @@ use crate::hooks::{HookQueue, Hooks};
 use crate::instance::Instance;
 use crate::ledger::{Ledger, LedgerNews};
 use crate::notify::Notify;
+use crate::peer_clocks::PeerClocks;
 use crate::publisher::{Publisher, Subscription};
 use crate::records;
 use crate::startup_check;
@@ -136,6 +137,7 @@ struct Daemon {
     said_missing: bool,
     links: NodeSet,
     clients: Clients<ClientId>,
+    clocks: PeerClocks,
     /// Buffer in which frames are assembled.
     frame: BytesMut,
 }
@@ -237,6 +239,7 @@ impl Daemon {
                     suspected: &mut suspected,
                     elected: &mut elected,
                     frame: &mut self.frame,
+                    clocks: &mut self.clocks,
                 };
                 done &= running.machine.carry_out(now, &mut effects);
                 running.show(elected, &mut self.publisher);

@@ -305,7 +305,7 @@ impl<C> Scribe<C> {
         if let Some(segments) = &self.segments {
             let alive = LedgerKind::Started { incarnation: 0, last_alive_ms: None };
             let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let (wall_ms, boot_ns) = (wall.as_millis() as u64, types::since_boot().as_nanos() as u64);
+            let (wall_ms, boot_ns) = (wall.as_millis() as u64, types::boot_clock().as_nanos() as u64);
             segments.alive(&LedgerEntry { sequence: 0, wall_ms, boot_ns, boot_id: self.boot_id, kind: alive });
         }
     }

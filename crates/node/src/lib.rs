@@ -22,6 +22,7 @@ mod instance;
 pub mod ledger;
 pub mod log;
 mod notify;
+mod peer_clocks;
 mod publisher;
 pub mod records;
 pub mod startup_check;

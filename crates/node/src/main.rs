@@ -78,6 +78,11 @@ async fn run(args: &Args, config: Config, id: NodeId) -> ExitCode {
     if let Err(error) = log::init(args.log) {
         return complain(&error, 1);
     }
+    match types::bent_for_a_test() {
+        Ok(None) => {}
+        Ok(Some(how)) => tracing::warn!("CONCLAVE_TEST_CLOCK bends the clocks of this process for a test: {how}"),
+        Err(error) => return complain(&error, 1),
+    }
     for notice in &config.notices {
         tracing::warn!("{notice}");
     }

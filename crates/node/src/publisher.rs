@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use client::{Announcement, Happened};
 use transport::Net;
-use types::{InstanceId, NodeId, since_boot};
+use types::{InstanceId, NodeId, boot_clock};
 
 pub(crate) use log_lines::LogLines;
 pub(crate) use watchers::{STREAMS_MAX, Subscription, Watchers};
@@ -53,7 +53,7 @@ impl Publisher {
             instance,
             sequence: self.sequence,
             wall_ms: wall.as_millis() as u64,
-            boot_ns: since_boot().as_nanos() as u64,
+            boot_ns: boot_clock().as_nanos() as u64,
             what,
         }
     }

@@ -3,14 +3,14 @@
 //! The loop writes it. Readers never ask a machine, which may be ahead of its own effects or behind the clock: they see
 //! the last announcement, and a leadership only while its lease runs. The reader itself compares the clock.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use algorithms::NodeId;
 use client::{ElectionCost, MemberStatus, PeerStatus};
 use member::{Role, Safety, Standing};
-use types::{InstanceId, Topology, Uid, Wins, since_boot};
+use types::{InstanceId, Topology, Uid, Wins, boot_clock, since_boot};
 
 use crate::config::ElectionConfig;
 
@@ -38,7 +38,11 @@ struct PeerState {
     last_heard_ns: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
+    /// Millionths by which its clock runs fast; [`UNKNOWN`] before enough of its readings have arrived.
+    drift_ppm: AtomicI64,
 }
+
+const UNKNOWN: i64 = i64::MIN;
 
 impl ProcessState {
     pub(crate) fn new(uid: Uid, cluster: String, incarnation: u64, peers: impl Iterator<Item = NodeId>) -> Self {
@@ -48,6 +52,7 @@ impl ProcessState {
             last_heard_ns: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
+            drift_ppm: AtomicI64::new(UNKNOWN),
         };
         let (peers, faults, persist_us) = (peers.map(peer).collect(), Mutex::default(), AtomicU64::new(0));
         let (cluster_id, old_volume) = (Mutex::default(), AtomicBool::new(false));
@@ -71,6 +76,12 @@ impl ProcessState {
         if let Some(peer) = self.peer(from) {
             peer.received.fetch_add(1, Ordering::Relaxed);
             peer.last_heard_ns.store(since_boot().as_nanos() as u64, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn set_drift(&self, of: NodeId, ppm: Option<i64>) {
+        if let Some(peer) = self.peer(of) {
+            peer.drift_ppm.store(ppm.unwrap_or(UNKNOWN), Ordering::Relaxed);
         }
     }
 
@@ -112,7 +123,9 @@ impl PeerState {
     fn status(&self, now: Duration) -> PeerStatus {
         let heard = Some(self.last_heard_ns.load(Ordering::Relaxed)).filter(|&ns| ns > 0);
         let silent = heard.map(|ns| now.saturating_sub(Duration::from_nanos(ns)).as_millis() as u64);
-        PeerStatus { id: self.id.0, connected: self.connected.load(Ordering::Relaxed), last_heard_ms: silent }
+        let drift = Some(self.drift_ppm.load(Ordering::Relaxed)).filter(|&ppm| ppm != UNKNOWN);
+        let connected = self.connected.load(Ordering::Relaxed);
+        PeerStatus { id: self.id.0, connected, last_heard_ms: silent, drift_ppm: drift }
     }
 }
 
@@ -125,6 +138,7 @@ pub(crate) struct VisibleState {
     topology: Topology,
     safety: Safety,
     wins: Wins,
+    max_drift_ppm: u64,
     /// Since the process started.
     election_messages: AtomicU64,
     shown: Mutex<Shown>,
@@ -152,8 +166,9 @@ impl VisibleState {
             Shown { standing, announced: false, lease_until: None, election: None, blank: safety == Safety::Quorum };
         let (instance, algorithm, topology) = (election.instance, election.row.name, election.topology);
         let wins = election.settings.election.wins;
+        let max_drift_ppm = (election.settings.timing.max_drift * 1e6).round() as u64;
         let (election_messages, shown) = (AtomicU64::new(0), Mutex::new(shown));
-        VisibleState { process, instance, algorithm, topology, safety, wins, election_messages, shown }
+        VisibleState { process, instance, algorithm, topology, safety, wins, max_drift_ppm, election_messages, shown }
     }
 
     /// Returns the previous announcement.
@@ -191,9 +206,10 @@ impl VisibleState {
         self.standing_of(&lock(&self.shown), since_boot())
     }
 
-    /// When the lease ends, since boot; `None` without a lease, or after its end.
-    pub(crate) fn lease_until(&self) -> Option<Duration> {
-        lock(&self.shown).lease_until.filter(|&until| until > since_boot())
+    /// When the lease ends, on the clock of announcements; `None` without a lease, or after its end.
+    pub(crate) fn lease_until_ns(&self) -> Option<u64> {
+        let left = lock(&self.shown).lease_until?.checked_sub(since_boot()).filter(|left| !left.is_zero())?;
+        Some((boot_clock() + left).as_nanos() as u64)
     }
 
     pub(crate) fn status(&self) -> MemberStatus {
@@ -227,6 +243,7 @@ impl VisibleState {
             blank: shown.blank,
             cluster_id: lock(&process.cluster_id).clone(),
             old_volume: process.old_volume.load(Ordering::Relaxed),
+            max_drift_ppm: self.max_drift_ppm,
         }
     }
 
@@ -280,7 +297,7 @@ mod tests {
         assert_eq!(state.standing(), nobody);
         let status = state.status();
         assert_eq!((status.role, status.leader, status.lease_ms), (Role::Candidate, None, None));
-        assert_eq!(state.lease_until(), None);
+        assert_eq!(state.lease_until_ns(), None);
     }
 
     #[test]
@@ -289,7 +306,7 @@ mod tests {
         state.leased(Some(since_boot() + Duration::from_hours(1)));
         state.became(LEADS);
         state.became(Standing { role: Role::Follower, leader: Some(NodeId(2)), epoch: Epoch(8) });
-        assert_eq!(state.lease_until(), None);
+        assert_eq!(state.lease_until_ns(), None);
         assert_eq!(state.became(LEADS).map(|before| before.epoch), Some(Epoch(8)));
         assert_eq!(state.standing().role, Role::Candidate, "a new leadership needs a lease of its own");
     }

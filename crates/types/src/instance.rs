@@ -13,6 +13,8 @@ impl InstanceId {
     pub const ELECTION: InstanceId = InstanceId(0);
     /// The lock service; the names of locks are inside its messages.
     pub const LOCKS: InstanceId = InstanceId(1);
+    /// No machine: frames with a reading of the sender's clock.
+    pub const CLOCKS: InstanceId = InstanceId(2);
     /// The first number that a config may give to an instance of its own.
     pub const FIRST_CONFIGURED: InstanceId = InstanceId(256);
 

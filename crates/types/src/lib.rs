@@ -4,7 +4,7 @@
 //!
 //! - `access`: what an authenticated process may do. `id`: members, epochs, fencing tokens. `standing`: roles, causes of a change, kinds of safety.
 //! - `cluster_id`: the identity of a cluster's history. `incarnation`: one start of a process. `instance`: the machines that share one process.
-//! - `clock`: time since boot. `duration`: how durations are written. `dice`: random words from a seed.
+//! - `clock`: the clocks of leases and of stamps. `duration`: how durations are written. `dice`: random words from a seed.
 
 mod access;
 mod clock;
@@ -19,7 +19,7 @@ mod standing;
 mod topology;
 
 pub use access::Access;
-pub use clock::since_boot;
+pub use clock::{BendError, bent_for_a_test, boot_clock, kernel_moment_after, since_boot};
 pub use cluster_id::ClusterId;
 pub use dice::Dice;
 pub use duration::{DurationError, format_duration, parse_duration};

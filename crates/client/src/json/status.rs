@@ -26,6 +26,18 @@ pub struct Status {
     pub theory: Option<Theory>,
     /// The newest election that a member reports.
     pub election: Option<Election>,
+    /// Clocks that run apart by more than half of `max_drift`; not part of the JSON.
+    #[serde(skip)]
+    pub drifting: Vec<Drifting>,
+}
+
+/// One member's measurement of another member's clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Drifting {
+    pub member: u32,
+    pub against: u32,
+    pub ppm: i64,
+    pub max_ppm: u64,
 }
 
 impl Status {
@@ -52,6 +64,9 @@ pub struct StatusMember {
     pub blank: Option<bool>,
     pub cluster_id: Option<String>,
     pub old_volume: Option<bool>,
+    /// What the other members measure of its clock, in millionths by which it runs faster than theirs: the value furthest
+    /// from zero.
+    pub drift_ppm: Option<i64>,
     /// Why it did not answer; not part of the JSON.
     #[serde(skip)]
     pub trouble: Option<String>,

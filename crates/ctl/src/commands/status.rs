@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use algorithms::catalog;
-use client::json::{Election, Messages, Range, Status, StatusMember};
+use client::json::{Drifting, Election, Messages, Range, Status, StatusMember};
 use client::{
     Answer, ClientError, ElectionSummary, Endpoint, MemberStatus, Role, Safety, Topology, Verdict, View,
     format_duration,
@@ -105,7 +105,24 @@ fn document(target: &Target, answers: &[Answer]) -> Status {
         election_messages: first.map(|_| statuses.iter().map(|status| status.election_messages).sum()),
         theory: known.map(|(row, size)| theory::bounds((row.bounds)(size))),
         election: election.map(|election| Election::new(&election, theory::of_election(&election))),
+        drifting: drifting(&statuses),
     }
+}
+
+/// Every pair of members once: if one clock runs fast against another, the other runs slow against the first.
+fn drifting(statuses: &[&MemberStatus]) -> Vec<Drifting> {
+    let mut found: Vec<Drifting> = Vec::new();
+    for status in statuses {
+        let max_ppm = status.max_drift_ppm;
+        let measured = status.peers.iter().filter_map(|peer| Some((peer.id, peer.drift_ppm?)));
+        for (member, ppm) in measured.filter(|(_, ppm)| ppm.unsigned_abs() > max_ppm / 2) {
+            let known = |other: &Drifting| (other.member, other.against) == (status.id, member);
+            if !found.iter().any(known) {
+                found.push(Drifting { member, against: status.id, ppm, max_ppm });
+            }
+        }
+    }
+    found
 }
 
 /// The member of each endpoint. An endpoint that was given only as an address and does not answer is identified by its
@@ -122,6 +139,10 @@ fn row(answer: &Answer, id: Option<u32>, statuses: &[&MemberStatus]) -> StatusMe
     let heard_by = |other: &&MemberStatus| {
         let peer = other.peers.iter().find(|peer| Some(peer.id) == id)?;
         peer.last_heard_ms
+    };
+    let measured_by = |other: &&MemberStatus| {
+        let peer = other.peers.iter().find(|peer| Some(peer.id) == id)?;
+        peer.drift_ppm
     };
     let status = answer.result.as_ref().ok();
     StatusMember {
@@ -140,6 +161,7 @@ fn row(answer: &Answer, id: Option<u32>, statuses: &[&MemberStatus]) -> StatusMe
         blank: status.map(|status| status.blank),
         cluster_id: status.and_then(|status| status.cluster_id.clone()),
         old_volume: status.map(|status| status.old_volume),
+        drift_ppm: statuses.iter().filter_map(measured_by).max_by_key(|ppm| ppm.unsigned_abs()),
         trouble: answer.result.as_ref().err().map(ToString::to_string),
     }
 }
@@ -181,7 +203,7 @@ fn text(document: &Status, output: Output) -> String {
             (address, None),
         ]);
     }
-    let faults = faults(document, output);
+    let faults = faults(document, output) + &clocks(document, output);
     let (cost, verdict) = (election_line(document), verdict_line(document, output));
     format!("{}\n\n{cost}{faults}{verdict}", table.render(output))
 }
@@ -194,6 +216,19 @@ fn faults(document: &Status, output: Output) -> String {
         Some(format!("{} at {id}: {}\n", output.paint(Ink::Yellow, "FAULTS"), faults.join(", ")))
     };
     document.members.iter().filter_map(of).collect()
+}
+
+/// A line per pair of clocks that run apart: leases are safe only within `max_drift`.
+fn clocks(document: &Status, output: Output) -> String {
+    let of = |&Drifting { member, against, ppm, max_ppm }: &Drifting| {
+        let (how, ppm) = (if ppm > 0 { "fast" } else { "slow" }, ppm.unsigned_abs());
+        let warning = output.paint(if ppm > max_ppm { Ink::Red } else { Ink::Yellow }, "CLOCKS");
+        format!(
+            "{warning} apart: that of {member} runs {ppm} ppm {how} against that of {against}; leases allow for {max_ppm} \
+             (max_drift)\n"
+        )
+    };
+    document.drifting.iter().map(of).collect()
 }
 
 /// The cost of the last election, and the theory for exactly that case.

@@ -125,7 +125,7 @@ impl Guard {
 
     /// Runs until no process of the command is left.
     async fn watch(&mut self) -> io::Result<Report> {
-        let mut alarm = Alarm::new()?;
+        let mut alarm = Alarm::never_late()?;
         let mut children = signal(SignalKind::child())?;
         self.say(&Report::Started).await;
         let mut connected = true;

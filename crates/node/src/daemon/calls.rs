@@ -103,7 +103,7 @@ impl Daemon {
     pub(super) fn present(&self, instance: InstanceId) -> Option<Announcement> {
         let shown = &self.instances.get(&instance)?.shown;
         let now = shown.standing();
-        let lease_until_ns = shown.lease_until().map(|until| until.as_nanos() as u64);
+        let lease_until_ns = shown.lease_until_ns();
         let became = Transition { old: None, now, cause: Cause::Started, lease_until_ns };
         Some(self.publisher.stamp(instance, Happened::Became(became)))
     }

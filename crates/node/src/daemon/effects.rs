@@ -7,11 +7,12 @@ use bytes::{BufMut, BytesMut};
 use client::{Happened, Transition};
 use member::{Cause, Event, Role, Standing};
 use transport::Net;
-use types::InstanceId;
+use types::{InstanceId, since_boot};
 
 use super::attached::Attached;
 use super::volume::Volume;
 use crate::instance::EffectSink;
+use crate::peer_clocks::PeerClocks;
 use crate::publisher::Publisher;
 use crate::records::Kept;
 use crate::visible_state::{ProcessState, VisibleState};
@@ -31,6 +32,7 @@ pub(super) struct Effects<'a> {
     /// An election ended for this member.
     pub(super) elected: &'a mut bool,
     pub(super) frame: &'a mut BytesMut,
+    pub(super) clocks: &'a mut PeerClocks,
 }
 
 impl EffectSink for Effects<'_> {
@@ -41,6 +43,7 @@ impl EffectSink for Effects<'_> {
         self.frame.put_slice(payload);
         if self.net.send(to.0, self.frame) {
             self.process.sent(to);
+            self.stamp(to);
         }
     }
 
@@ -74,6 +77,17 @@ impl EffectSink for Effects<'_> {
 }
 
 impl Effects<'_> {
+    /// Adds a reading of our clock to the bytes for this peer, from time to time.
+    fn stamp(&mut self, to: NodeId) {
+        let now = since_boot();
+        if self.clocks.stamp_due(to, now) {
+            self.frame.clear();
+            self.frame.put_u16(InstanceId::CLOCKS.0);
+            self.frame.put_u64(now.as_nanos() as u64);
+            self.net.send(to.0, self.frame);
+        }
+    }
+
     fn became(&mut self, now: Standing, cause: Cause) {
         let old = self.shown.became(now);
         // The announcement may have waited for the disk longer than its lease: a leadership that is over is not
@@ -83,7 +97,7 @@ impl Effects<'_> {
             self.attached.accept(self.net);
         }
         *self.elected |= matches!(cause, Cause::Elected | Cause::OtherElected);
-        let lease_until_ns = self.shown.lease_until().map(|until| until.as_nanos() as u64);
+        let lease_until_ns = self.shown.lease_until_ns();
         let old = old.map(|old| old.role);
         self.publish(Happened::Became(Transition { old, now, cause, lease_until_ns }));
     }

@@ -36,6 +36,8 @@ impl Daemon {
                 self.duplicate_since.clear();
                 self.voices.forget(NodeId(peer));
                 self.volume.met(NodeId(peer), incarnation);
+                self.clocks.forget(NodeId(peer));
+                self.process.set_drift(NodeId(peer), None);
                 self.link(NodeId(peer), true);
                 self.instances.values_mut().for_each(|running| running.machine.peer(NodeId(peer), true));
             }
@@ -59,12 +61,23 @@ impl Daemon {
     }
 
     fn frame_of(&mut self, from: NodeId, mut payload: Bytes) {
-        self.process.received(from);
         let instance = (payload.len() >= 2).then(|| InstanceId(payload.get_u16()));
+        if instance == Some(InstanceId::CLOCKS)
+            && let Ok(reading) = payload.as_ref().try_into()
+        {
+            return self.clock_read(from, u64::from_be_bytes(reading));
+        }
+        self.process.received(from);
         let running = instance.and_then(|instance| self.instances.get_mut(&instance));
         if !running.is_some_and(|running| running.machine.frame(from, &payload)) {
             tracing::warn!(peer = from.0, "sent bytes that are no message of an instance here: connection closed");
             self.suspect(from);
+        }
+    }
+
+    fn clock_read(&mut self, from: NodeId, reading_ns: u64) {
+        if let Some(ppm) = self.clocks.read(from, reading_ns, since_boot()) {
+            self.process.set_drift(from, Some(ppm));
         }
     }
 

@@ -23,6 +23,7 @@ use crate::hooks::HookQueue;
 use crate::instance::{self, Instance, Setup};
 use crate::ledger::Ledger;
 use crate::notify::Notify;
+use crate::peer_clocks::PeerClocks;
 use crate::publisher::{LogLines, Publisher, Subscriber, Subscription};
 use crate::records;
 use crate::storage::StateFile;
@@ -86,6 +87,7 @@ impl Daemon {
             said_missing: false,
             links: NodeSet::default(),
             clients: Clients::new(),
+            clocks: PeerClocks::default(),
             frame: BytesMut::new(),
         };
         // Before the first handshake: none has begun while this task runs.

@@ -11,6 +11,7 @@ mod identity;
 mod instances;
 mod live;
 mod quorum;
+mod slew;
 mod strangers;
 mod trust_ledger;
 mod volumes;

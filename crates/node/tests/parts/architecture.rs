@@ -83,6 +83,7 @@ fn pure_crates_know_no_clock_no_chance_no_tasks_and_no_logs() {
         "HashMap",
         "HashSet",
         "since_boot",
+        "boot_clock",
     ];
     for room in ["algorithms", "member"] {
         for (path, text) in sources(room) {

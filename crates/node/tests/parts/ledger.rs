@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use client::{Announcement, Happened, LedgerEntry, LedgerKind, LedgerPage};
 use node::ledger::{Ledger, LedgerNews};
 use testkit::Scratch;
-use types::{InstanceId, since_boot};
+use types::{InstanceId, boot_clock};
 
 const RECORD: usize = 128;
 
@@ -55,7 +55,7 @@ fn ask(ledger: &mut Ledger<u32>, after: Option<u64>) -> LedgerPage {
 
 fn announce(ledger: &Ledger<u32>, instance: InstanceId, what: Happened) {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let (wall_ms, boot_ns) = (wall.as_millis() as u64, since_boot().as_nanos() as u64);
+    let (wall_ms, boot_ns) = (wall.as_millis() as u64, boot_clock().as_nanos() as u64);
     ledger.writer().write(&Announcement { member: 1, instance, sequence: 1, wall_ms, boot_ns, what });
 }
 

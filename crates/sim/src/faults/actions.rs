@@ -46,6 +46,7 @@ impl<S: Subject> World<'_, S> {
             Action::Wipe(node) => self.wipe(node),
             Action::HangDisk(node) => self.hang_disk(node),
             Action::FreeDisk(node) => self.free_disk(node),
+            Action::Slew(node, ppm) => self.processes[node].slew_ppm = ppm,
             Action::Heal => self.heal(),
             Action::Agreed => self.check_agreement(),
         }
@@ -60,6 +61,7 @@ impl<S: Subject> World<'_, S> {
         }
         for node in 0..self.processes.len() {
             self.processes[node].doom = None;
+            self.processes[node].slew_ppm = 0;
             self.free_disk(node);
             if self.processes[node].paused {
                 self.resume(node);

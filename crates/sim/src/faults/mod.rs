@@ -45,13 +45,22 @@ pub struct FaultOptions {
     pub nodes: Option<usize>,
     /// The error of the clocks, as a multiple of `max_drift`.
     pub drift: f64,
+    /// A planted mistake: members measure leases with the clock that NTP bends.
+    pub slewed_leases: bool,
     /// The number of last lines that a broken run shows.
     pub trace_lines: usize,
 }
 
 impl Default for FaultOptions {
     fn default() -> Self {
-        FaultOptions { safety: Safety::Classic, preempt: true, nodes: None, drift: 1.0, trace_lines: 30 }
+        FaultOptions {
+            safety: Safety::Classic,
+            preempt: true,
+            nodes: None,
+            drift: 1.0,
+            slewed_leases: false,
+            trace_lines: 30,
+        }
     }
 }
 
@@ -96,10 +105,12 @@ fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, tra
         roles(&mut settings, &view, &mut rng);
     }
     let mut plan = Plan::draw(nodes, settings.timing.max_drift * options.drift, quorum, &mut rng);
+    plan.add_slews(&mut Rng::new(!seed));
     let agreed_at = plan.heal_at + bound(S::GUARANTEE, &settings, &plan, nodes).as_nanos() as u64;
     plan.actions.push((agreed_at, Action::Agreed));
     let invariants = InvariantSet::of::<S>(row, &view, &settings, plan.calm());
     let mut world: World<'_, S> = World::new(&view, &settings, &plan, invariants, trace, rng.fork());
+    world.slewed_leases = options.slewed_leases;
     world.run_until(agreed_at + KEEPS.as_nanos() as u64);
     report::of(row, seed, options, world)
 }

@@ -8,6 +8,9 @@ pub(crate) const US: u64 = 1_000;
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
+/// How far chrony slews a clock unless configured otherwise.
+const SLEW_PPM: u64 = 83_333;
+
 /// The kinds of faults. Each seed switches some off altogether: a defect that shows only in the absence of another
 /// fault would never be found if all were always on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -26,6 +29,8 @@ pub enum FaultKind {
     /// Every write is slow, and sometimes a disk does not answer for several leases.
     SlowDisk,
     Drift,
+    /// NTP bends the clock of a node's kernel timers for a while.
+    Slew,
     /// Restarts without the disk; under quorum only.
     Wipe,
     /// A child process acts on a member's leadership.
@@ -33,7 +38,7 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    pub const ALL: [FaultKind; 14] = [
+    pub const ALL: [FaultKind; 15] = [
         FaultKind::Kill,
         FaultKind::KillMidStep,
         FaultKind::Restart,
@@ -46,6 +51,7 @@ impl FaultKind {
         FaultKind::SlowNetwork,
         FaultKind::SlowDisk,
         FaultKind::Drift,
+        FaultKind::Slew,
         FaultKind::Wipe,
         FaultKind::Children,
     ];
@@ -64,6 +70,7 @@ impl FaultKind {
             FaultKind::SlowNetwork => "slow-network",
             FaultKind::SlowDisk => "slow-disk",
             FaultKind::Drift => "drift",
+            FaultKind::Slew => "slew",
             FaultKind::Wipe => "wipe",
             FaultKind::Children => "children",
         }
@@ -94,6 +101,8 @@ pub(crate) enum Action {
     /// No write of this member ends before its disk answers again.
     HangDisk(usize),
     FreeDisk(usize),
+    /// NTP makes the clock that it may bend run fast by so many millionths.
+    Slew(usize, i64),
     /// The last fault ends: all cuts end, all processes are resumed and restarted.
     Heal,
     /// All members must agree by now.
@@ -130,7 +139,8 @@ impl Plan {
             vec![FaultKind::Kill, FaultKind::KillMidStep]
         } else {
             let share = rng.between(25, 90);
-            let possible = FaultKind::ALL.into_iter().filter(|&kind| kind != FaultKind::Wipe || quorum);
+            let possible = FaultKind::ALL.into_iter().filter(|&kind| kind != FaultKind::Slew);
+            let possible = possible.filter(|&kind| kind != FaultKind::Wipe || quorum);
             possible.filter(|_| rng.chance(share)).collect()
         };
         let on = |kind| kinds.contains(&kind);
@@ -148,6 +158,23 @@ impl Plan {
         actions.push((heal_at, Action::Heal));
         actions.sort_by_key(|action| action.0);
         Plan { kinds, actions, heal_at, delay_max, fsync_max, drift_ppm }
+    }
+
+    /// NTP slews clocks in half of the runs. Drawn from a generator of its own: all other faults of a seed are the same with
+    /// and without slews.
+    pub(crate) fn add_slews(&mut self, rng: &mut Rng) {
+        if self.calm() || rng.chance(50) {
+            return;
+        }
+        self.kinds.push(FaultKind::Slew);
+        for _ in 0..rng.between(1, 8) {
+            let (node, at) = (rng.index(self.drift_ppm.len()), rng.below(self.heal_at));
+            let span = rng.between(100 * MS, 5 * SECOND);
+            let ppm = rng.below(2 * SLEW_PPM + 1).cast_signed() - SLEW_PPM.cast_signed();
+            self.actions.extend([(at, Action::Slew(node, ppm)), (at + span, Action::Slew(node, 0))]);
+        }
+        self.actions.retain(|(at, action)| *at < self.heal_at || !matches!(action, Action::Slew(..)));
+        self.actions.sort_by_key(|action| action.0);
     }
 }
 
@@ -241,7 +268,7 @@ impl Drawing<'_> {
                     self.actions.push((at + span / 4, Action::Elect(node)));
                 }
             }
-            FaultKind::SlowNetwork | FaultKind::Drift => {}
+            FaultKind::SlowNetwork | FaultKind::Drift | FaultKind::Slew => {}
         }
     }
 

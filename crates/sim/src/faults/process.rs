@@ -17,6 +17,8 @@ pub(crate) struct Process<S: Subject> {
     pub start: u32,
     pub paused: bool,
     pub disk: Disk<S>,
+    /// By how many millionths NTP makes the machine's bendable clock run fast; outlives the process.
+    pub slew_ppm: i64,
     /// When the world next fires its timers.
     pub wakes_at: Option<u64>,
     /// Dies when it has carried out this many more effects.
@@ -82,6 +84,7 @@ impl<S: Subject> Process<S> {
             start: 0,
             paused: false,
             disk: Disk { record: None, writes: VecDeque::new(), hangs: false, held: false, answers_since: 0 },
+            slew_ppm: 0,
             wakes_at: None,
             doom: None,
             dials: Dials {

@@ -74,6 +74,9 @@ impl FaultReport {
         if self.options.drift != 1.0 {
             command.extend([" --drift ", &self.options.drift.to_string()]);
         }
+        if self.options.slewed_leases {
+            command += " --slewed-leases";
+        }
         if let Some(nodes) = self.options.nodes {
             command.extend([" --nodes ", &nodes.to_string()]);
         }

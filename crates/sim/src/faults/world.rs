@@ -46,6 +46,8 @@ pub(crate) struct World<'a, S: Subject> {
     pub(super) changed: Vec<u64>,
     /// The members that ever lost their disk.
     pub(super) wiped: NodeSet,
+    /// The planted mistake of [`super::FaultOptions::slewed_leases`].
+    pub(super) slewed_leases: bool,
 }
 
 /// Counts of a run.
@@ -154,6 +156,7 @@ impl<'a, S: Subject> World<'a, S> {
             dirty: false,
             changed: vec![0; nodes],
             wiped: NodeSet::default(),
+            slewed_leases: false,
         };
         for (at, action) in &plan.actions {
             world.schedule(*at, What::Plan(action.clone()));
@@ -198,6 +201,10 @@ impl<'a, S: Subject> World<'a, S> {
         }
         if let Some(node) = what.node().filter(|&node| self.processes[node].paused) {
             return self.deferred[node].push_back(what);
+        }
+        if let Some(node) = what.node() {
+            // The kernel's timer may be late, but a process compares the clock before it looks at any event.
+            self.fire_due(node);
         }
         match what {
             What::Plan(action) => self.act(&action),
@@ -260,26 +267,31 @@ impl<'a, S: Subject> World<'a, S> {
         self.plan_wake(node);
     }
 
-    /// The world wakes a process when its next timer is due, at the latest.
+    /// Wakes a process when its next timer is due, by a timer of the kernel. If NTP slows the kernel's clock, that is too
+    /// late; if NTP makes it fast, the process sets the timer again.
     fn plan_wake(&mut self, node: usize) {
         let process = &mut self.processes[node];
         let Some(due) = process.driver.as_ref().and_then(Driver::next_due) else { return };
-        if process.wakes_at.is_none_or(|at| due < at) {
-            process.wakes_at = Some(due);
+        let due = due.max(self.now);
+        let slowed = if self.slewed_leases { 0 } else { process.slew_ppm.min(0).unsigned_abs() };
+        let wake = due + (due - self.now) / 1_000_000 * slowed;
+        if process.wakes_at.is_none_or(|at| wake < at) {
+            process.wakes_at = Some(wake);
             let start = process.start;
-            self.schedule(due.max(self.now), What::Wake { node, start });
+            self.schedule(wake, What::Wake { node, start });
         }
     }
 
     fn carry_out(&mut self, node: usize) {
         loop {
-            let drift = i128::from(self.plan.drift_ppm[node]);
+            let slew = if self.slewed_leases { self.processes[node].slew_ppm } else { 0 };
+            let drift = i128::from(self.plan.drift_ppm[node] + slew);
             let (now, rng, process) = (self.now, &mut self.rng, &mut self.processes[node]);
             let Some(driver) = &mut process.driver else { return };
             if process.doom == Some(0) && driver.owes_effects() && !driver.is_blocked() {
                 return self.kill(node);
             }
-            // A span as this node's clock measures it.
+            // A span as the node's clock of leases measures it.
             let effect = driver.next_effect(|_, span| {
                 let after = i128::from(span.draw(rng.word()).as_nanos() as u64);
                 now + (after - after * drift / 1_000_000) as u64

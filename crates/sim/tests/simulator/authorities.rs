@@ -41,8 +41,14 @@ fn an_authority_of_another_kind_passes_the_fault_seeds_and_is_small() {
 }
 
 /// Whoever gathers a majority leads: a better member does not take over.
-const NO_PREEMPTION: FaultOptions =
-    FaultOptions { safety: sim::Safety::Classic, preempt: false, nodes: None, drift: 1.0, trace_lines: 30 };
+const NO_PREEMPTION: FaultOptions = FaultOptions {
+    safety: sim::Safety::Classic,
+    preempt: false,
+    nodes: None,
+    drift: 1.0,
+    slewed_leases: false,
+    trace_lines: 30,
+};
 
 #[test]
 fn terms_of_an_algorithm_are_the_epochs_of_classic_leaders() {

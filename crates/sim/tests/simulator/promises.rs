@@ -6,7 +6,7 @@ use std::env;
 
 use algorithms::catalog::{self, Row};
 use member::Safety;
-use sim::{FaultOptions, run_many};
+use sim::{FaultKind, FaultOptions, run_many};
 
 /// Runs a row and panics with the story of the first broken seed.
 fn keeps_its_promises(row: &'static Row, options: &FaultOptions, seeds: u64) {
@@ -62,4 +62,18 @@ fn clocks_that_err_more_than_the_leases_allow_for_are_found_out() {
     let report = run_many(row, 1..301, &options, |_| {});
     let overlaps = |name: &str| report.broken.iter().flat_map(|run| &run.violations).any(|v| v.invariant == name);
     assert!(overlaps("E3"), "{} broken", report.broken_count);
+}
+
+/// NTP bends clocks in the runs of all other tests too, where members measure leases with a clock that it cannot bend.
+#[test]
+fn leases_measured_with_a_clock_that_ntp_bends_are_found_out() {
+    let row = catalog::row(catalog::DEFAULT).expect("the default is in the catalog");
+    let options = FaultOptions { safety: Safety::Quorum, ..FaultOptions::default() };
+    let seeds = 1..401;
+    let planted = run_many(row, seeds.clone(), &FaultOptions { slewed_leases: true, ..options.clone() }, |_| {});
+    let broken = planted.broken.iter().find(|run| run.violations.iter().any(|violation| violation.invariant == "E3"));
+    let broken = broken.unwrap_or_else(|| panic!("{} broken, none by E3", planted.broken_count));
+    assert!(broken.kinds.contains(&FaultKind::Slew), "{broken}");
+    let right = sim::run_faults(row, broken.seed, &options);
+    assert!(right.ok(), "{right}");
 }

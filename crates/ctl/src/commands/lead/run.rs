@@ -43,7 +43,7 @@ impl Run {
         let id = member.id();
         let token = Token::leader(Epoch(epoch));
         let environment = [("CONCLAVE_TOKEN", token.to_string()), ("CONCLAVE_EPOCH", epoch.to_string())];
-        let mut alarm = Alarm::new()?;
+        let mut alarm = Alarm::never_late()?;
         alarm.set(Some(deadlines.soft))?;
         let guard = GuardHandle::start(&args.command, &environment, attachment.as_fd(), deadlines, terms.grace)?;
         Ok(Run { id, epoch, terms, guard, attachment, alarm, deadlines, lost: None, silent: None })

@@ -46,6 +46,9 @@ pub(crate) struct Args {
     /// The error of the clocks, as a multiple of what the leases allow for; beyond 1 leases may overlap
     #[arg(long, value_name = "TIMES", default_value_t = 1.0)]
     drift: f64,
+    /// Measure leases with the clock that NTP bends by up to 8.3 %: a mistake, leases may overlap
+    #[arg(long)]
+    slewed_leases: bool,
     /// The number of last lines of a broken run to show
     #[arg(long, value_name = "LINES", default_value_t = 30)]
     trace: usize,
@@ -82,6 +85,7 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
         preempt: !args.no_preempt,
         nodes,
         drift: args.drift,
+        slewed_leases: args.slewed_leases,
         trace_lines: args.trace,
     };
     let first = args.seed.unwrap_or(1);

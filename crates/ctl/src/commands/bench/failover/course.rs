@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use client::{News, Report, Transition};
-use types::since_boot;
+use types::boot_clock;
 
 use super::machine::Machine;
 
@@ -54,7 +54,7 @@ impl Course {
         let machine = Machine::now();
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (start_wall_ms, last, spoiled) = (wall.as_millis() as u64, vec![None; endpoints], false);
-        let (start_boot, start) = (since_boot(), Instant::now());
+        let (start_boot, start) = (boot_clock(), Instant::now());
         Course { old, survivors, start, start_wall_ms, start_boot, last, spoiled, machine, eof: None }
     }
 
