@@ -18,6 +18,7 @@ use crate::messages::{Command, Context, Envelope, Event, Record, Round, Timer};
 use crate::positions::{FullPos, NodeSet};
 use crate::reign::Holder;
 use crate::rounds::RoundState;
+use crate::setbacks::Setbacks;
 use crate::settings::Settings;
 use timers::ArmedTimers;
 use types::{Cause, Incarnation, Role, Standing};
@@ -31,6 +32,7 @@ pub struct Member<E: Election, A: Authority> {
     /// Effects of the authority that are not carried out yet; empty between two steps.
     decrees: Effects<A>,
     candidacy: Candidacy,
+    setbacks: Setbacks,
     children: Children,
     armed: ArmedTimers,
     announced: Standing,
@@ -59,6 +61,7 @@ impl<E: Election, A: Authority> Protocol for Member<E, A> {
             authority,
             decrees,
             candidacy: Candidacy::default(),
+            setbacks: Setbacks::start(ctx.view),
             children: Children::default(),
             armed: ArmedTimers::default(),
             announced,
@@ -235,13 +238,18 @@ impl<E: Election, A: Authority> Member<E, A> {
             Timer::Preempt => {
                 self.armed.preempt_fired();
                 if self.wants_to_preempt(ctx) {
-                    self.consult(ctx, AuthorityCommand::TakeOver, out);
+                    self.take_over(ctx, out);
                 }
             }
             Timer::Abstain => self.candidacy.stand_again(),
             Timer::Handover => self.insist(ctx, out),
             Timer::ChildrenStop => self.give_children_up(ctx, out),
             Timer::Forgive => self.forgive(ctx, out),
+            Timer::Tenure => self.setbacks.forget_reign(),
+            Timer::Pardon => {
+                self.armed.pardon_fired();
+                self.setbacks.pardon();
+            }
             Timer::Algorithm(timer) => {
                 self.round.timer_gone(timer);
                 self.drive(ctx, Input::Timer(timer), 0, out);

@@ -209,6 +209,7 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
             on_close: draft.timing.on_close.map_or(OnClose::default(), |found| found.value),
             witnesses: with_role(PeerRole::Witness),
             learners: with_role(PeerRole::Learner),
+            ..Settings::default()
         },
         instances: draft.instances.iter().filter_map(resolve_instance).collect(),
         peers,
