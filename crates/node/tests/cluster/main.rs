@@ -10,5 +10,6 @@ mod hostile;
 mod instances;
 mod live;
 mod quorum;
+mod succession;
 mod volumes;
 mod watchers;
