@@ -232,6 +232,8 @@ pub enum AuthorityEvent {
         epoch: Epoch,
         holder: Holder,
     },
+    /// A leader released its leadership for this member, which did not come to lead.
+    SuccessionFailed,
     /// The rounds up to this attempt have a result.
     Decided(Attempt),
     /// A round below this attempt cannot end with a leader that all members follow: if one is under way, open the next.

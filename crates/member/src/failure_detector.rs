@@ -109,6 +109,12 @@ impl FailureDetector {
         self.peers[at.0].suspected = true;
     }
 
+    /// How often this peer was restarted since it was last heard. A peer that lost its disk counts anew.
+    pub(crate) fn restarts(&self, at: FullPos, incarnation: u64) -> u64 {
+        let known = self.peers[at.0].incarnation;
+        if known == 0 || known == incarnation { 0 } else { incarnation.saturating_sub(known).max(1) }
+    }
+
     /// A heartbeat carries the incarnation of its sender. The same incarnation after a suspicion: the suspicion was
     /// wrong.
     pub(crate) fn heard(&mut self, at: FullPos, incarnation: u64, stands: bool) {

@@ -8,6 +8,7 @@
 //! - `authority`: which member may claim to lead; `classic` and `quorum` are two kinds, `reign` is the machine of
 //!   `quorum`.
 //! - `attempts`: how elections and classic epochs are numbered.
+//! - `setbacks`: how long a better member waits before it takes over.
 //! - `candidacy`: whether this member takes part; `children`: processes that depend on its leadership.
 //! - `member`: passes the output of each part to the other parts.
 //! - `synchroniser`: runs synchronous algorithms; `live`: the catalog including them.
@@ -23,6 +24,7 @@ mod messages;
 mod positions;
 pub mod reign;
 mod rounds;
+mod setbacks;
 mod settings;
 mod synchroniser;
 

@@ -18,6 +18,7 @@ use crate::messages::{Command, Context, Envelope, Event, Record, Round, Timer};
 use crate::positions::{FullPos, NodeSet};
 use crate::reign::Holder;
 use crate::rounds::RoundState;
+use crate::setbacks::Setbacks;
 use crate::settings::Settings;
 use timers::ArmedTimers;
 use types::{Cause, Incarnation, Role, Standing};
@@ -31,6 +32,7 @@ pub struct Member<E: Election, A: Authority> {
     /// Effects of the authority that are not carried out yet; empty between two steps.
     decrees: Effects<A>,
     candidacy: Candidacy,
+    setbacks: Setbacks,
     children: Children,
     armed: ArmedTimers,
     announced: Standing,
@@ -59,6 +61,7 @@ impl<E: Election, A: Authority> Protocol for Member<E, A> {
             authority,
             decrees,
             candidacy: Candidacy::default(),
+            setbacks: Setbacks::start(ctx.view),
             children: Children::default(),
             armed: ArmedTimers::default(),
             announced,
@@ -235,7 +238,7 @@ impl<E: Election, A: Authority> Member<E, A> {
             Timer::Preempt => {
                 self.armed.preempt_fired();
                 if self.wants_to_preempt(ctx) {
-                    self.consult(ctx, AuthorityCommand::TakeOver, out);
+                    self.take_over(ctx, out);
                 }
             }
             Timer::Abstain => self.candidacy.stand_again(),
@@ -245,6 +248,11 @@ impl<E: Election, A: Authority> Member<E, A> {
             Timer::Leap => {
                 self.armed.leap_fired();
                 self.consult(ctx, AuthorityCommand::MayLeap, out);
+            }
+            Timer::Tenure => self.setbacks.forget_reign(),
+            Timer::Pardon => {
+                self.armed.pardon_fired();
+                self.setbacks.pardon();
             }
             Timer::Algorithm(timer) => {
                 self.round.timer_gone(timer);

@@ -48,6 +48,8 @@ pub struct Beat {
     pub ask: bool,
     /// The counter of the sender's incarnation: distinguishes a wrong suspicion from a restart.
     pub incarnation: u64,
+    /// How many setbacks of the receiver the sender remembers: a restarted receiver remembers none.
+    pub setbacks: u8,
 }
 
 /// What members send each other: `M` on links `L` is the algorithm's message, `A` the authority's.
@@ -125,6 +127,10 @@ pub enum Timer<T, A> {
     Forgive,
     /// The numbers of elections may leap again.
     Leap,
+    /// This member has led long enough: the end of this leadership is no setback.
+    Tenure,
+    /// Every member is forgiven one setback.
+    Pardon,
     Algorithm(T),
 }
 

@@ -12,6 +12,8 @@ pub struct Settings {
     /// May a recovered better id take over from a healthy leader?
     pub preempt: bool,
     pub preempt_after: Duration,
+    /// The longest that setbacks make a member wait before it takes over from a healthy leader.
+    pub preempt_after_max: Duration,
     pub timing: Timing,
     pub on_close: OnClose,
     /// Vote and never lead.
@@ -22,6 +24,8 @@ pub struct Settings {
     pub first_epoch: Epoch,
     /// Do the voters of this election agree on an id of the cluster? One election of a process does.
     pub names_cluster: bool,
+    /// How long the latest write of this member took. The driver measures it, because machines have no clock.
+    pub write_time: Duration,
 }
 
 impl Settings {
@@ -31,6 +35,12 @@ impl Settings {
 
     pub fn may_lead(&self, id: NodeId) -> bool {
         self.votes(id) && !self.witnesses.contains(&id)
+    }
+
+    /// A new leader has written its own grant before it asks the voters, and its lease counts from before that write.
+    /// With half of the lease left the voters have time to write and answer.
+    pub fn is_slow(&self, write_time: Duration) -> bool {
+        write_time > self.timing.lease / 2
     }
 }
 
@@ -46,12 +56,14 @@ impl Default for Settings {
             election: algorithms::Settings::default(),
             preempt: true,
             preempt_after: Duration::from_secs(1),
+            preempt_after_max: Duration::from_secs(300),
             timing: Timing::default(),
             on_close: OnClose::WaitLease,
             witnesses: Vec::new(),
             learners: Vec::new(),
             first_epoch: Epoch(1),
             names_cluster: false,
+            write_time: Duration::ZERO,
         }
     }
 }

@@ -313,7 +313,11 @@ impl Daemon {
 
     fn written(&mut self, written: Written) -> anyhow::Result<()> {
         let now = since_boot();
-        self.instances.values_mut().for_each(|running| running.machine.tick(now));
+        let write_time = self.volume.write_time();
+        for running in self.instances.values_mut() {
+            running.machine.tick(now);
+            running.machine.set_write_time(write_time);
+        }
         if let Some((instance, barrier)) = self.volume.finish(written)?
             && let Some(running) = self.instances.get_mut(&instance)
         {

@@ -70,6 +70,11 @@ impl Disk {
         }
     }
 
+    /// How long the last write took.
+    pub(crate) fn latest(&self) -> Option<Duration> {
+        self.times.front().copied()
+    }
+
     /// The median time of the last writes.
     pub(crate) fn median(&self) -> Option<Duration> {
         let mut times: Vec<Duration> = self.times.iter().copied().collect();

@@ -39,6 +39,8 @@ pub(crate) trait Instance: Send {
     fn frame(&mut self, from: NodeId, payload: &[u8]) -> bool;
     fn peer(&mut self, peer: NodeId, up: bool);
     fn command(&mut self, command: Command);
+    /// How long the last write took, of any instance: all of them write the same file.
+    fn set_write_time(&mut self, write_time: Duration);
     /// Fires every timer that is due, in the order of their moments.
     fn tick(&mut self, now: Duration);
     /// When the next timer is due, since boot.
@@ -177,6 +179,10 @@ impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
 
     fn command(&mut self, command: Command) {
         self.step(Input::Command(command));
+    }
+
+    fn set_write_time(&mut self, write_time: Duration) {
+        self.setup.settings.write_time = write_time;
     }
 
     fn tick(&mut self, now: Duration) {

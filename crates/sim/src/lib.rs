@@ -28,8 +28,8 @@ pub use draw::{MAX_DRAWN_MESSAGES, MAX_DRAWN_NODES, draw};
 pub use experiment::{Experiment, KindCount, Messages, Report, Schedule};
 pub use export::{chrome, shiviz};
 pub use faults::{
-    Announced, FaultKind, FaultOptions, FaultReport, INVARIANTS, InvariantInfo, ManyReport, Stats, Subject, Violation,
-    run_faults, run_many, run_subject,
+    Announced, FaultKind, FaultOptions, FaultReport, INVARIANTS, InvariantInfo, ManyReport, Stats, Subject, Trouble,
+    Violation, run_faults, run_many, run_subject, run_trouble,
 };
 pub use member::Safety;
 pub use observe::{Blind, Mark, Observer, Passage, ROUND, Recording, RoundSummary, What};

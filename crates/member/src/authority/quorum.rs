@@ -205,6 +205,7 @@ impl Quorum {
                 return Some(cause.into());
             }
             ReignEvent::Extended { until, no_child } => out.announce(AuthorityEvent::Lease { until, no_child }),
+            ReignEvent::SuccessionFailed => out.announce(AuthorityEvent::SuccessionFailed),
             ReignEvent::StopChildren => out.announce(AuthorityEvent::StopChildren),
             ReignEvent::Granted { epoch, holder } => out.announce(AuthorityEvent::Granted { epoch, holder }),
             ReignEvent::PromiseEnded { epoch, holder } => out.announce(AuthorityEvent::PromiseEnded { epoch, holder }),

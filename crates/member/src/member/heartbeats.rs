@@ -12,6 +12,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         if !self.authority.plausible(ctx, &beat.news) {
             return self.leap_towards(ctx, self.authority.latest(&beat.news), out);
         }
+        self.remember(ctx, from, beat);
         let stood = self.detector.stands(from);
         self.detector.heard(from, beat.incarnation, beat.stands);
         if stood != beat.stands {
@@ -37,6 +38,14 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
+    /// Counts restarts of the sender, and learns what the sender remembers of this member.
+    fn remember(&mut self, ctx: &Context<'_>, from: FullPos, beat: Beat) {
+        if Self::preempts(ctx) {
+            self.setbacks.restarted(from, self.detector.restarts(from, beat.incarnation));
+            self.setbacks.told(self.at, beat.setbacks);
+        }
+    }
+
     /// A peer stepped down, or stands again. The algorithm sees a member that does not stand as down.
     fn peer_stands(&mut self, ctx: &Context<'_>, at: FullPos, stands: bool, out: &mut impl Outbox<Self>) {
         self.tell_algorithm(ctx, at, stands, out);
@@ -48,7 +57,8 @@ impl<E: Election, A: Authority> Member<E, A> {
     pub(super) fn send_beat(&self, ctx: &Context<'_>, to: FullPos, ask: bool, out: &mut impl Outbox<Self>) {
         if to != self.at && self.detector.is_up(to) {
             let (news, stands) = (self.authority.news(ctx), self.stands(ctx));
-            let beat = Beat { news, stands, ask, incarnation: self.incarnation().counter };
+            let (incarnation, setbacks) = (self.incarnation().counter, self.setbacks.of(to));
+            let beat = Beat { news, stands, ask, incarnation, setbacks };
             out.send(to.id(ctx.view), Envelope::Beat(beat));
         }
     }

@@ -62,6 +62,8 @@ impl<E: Election, A: Authority> Member<E, A> {
                     out.set_timer(Timer::ChildrenStop, Span::exactly(patience));
                 }
             }
+            AuthorityEvent::SuccessionFailed if Self::preempts(ctx) => self.setbacks.fail(self.at),
+            AuthorityEvent::SuccessionFailed => {}
             AuthorityEvent::Decided(attempt) => {
                 if self.round.round().is_none_or(|round| round.attempt <= attempt) {
                     self.round.decide();
@@ -105,6 +107,7 @@ impl<E: Election, A: Authority> Member<E, A> {
             self.candidacy.take_passed_over();
         }
         let leads = leader.is_some_and(|claim| claim.uid == ctx.me);
+        self.note_reign(ctx, leader, cause);
         if leads {
             self.round.decide();
         } else if self.candidacy.abstains() && (leader.is_some() || self.announced.role == Role::Leader) {
@@ -117,6 +120,33 @@ impl<E: Election, A: Authority> Member<E, A> {
         if now != self.announced {
             self.announced = now;
             out.announce(Event::Became { now, cause });
+        }
+    }
+
+    /// A leader that is replaced by a better member, or gives its leadership away, has not failed.
+    fn note_reign(&mut self, ctx: &Context<'_>, leader: Option<Claim>, cause: Cause) {
+        let (led, leads) = (self.announced.role == Role::Leader, leader.is_some_and(|claim| claim.uid == ctx.me));
+        if !led && leads && Self::preempts(ctx) {
+            self.setbacks.reign_begins();
+        }
+        if led && !leads {
+            let given_away = matches!(cause, Cause::SteppedDown | Cause::HandedOver);
+            if given_away || leader.is_some_and(|claim| ctx.beats(claim.uid, ctx.me)) {
+                self.setbacks.forget_reign();
+            } else {
+                self.setbacks.reign_lost(self.at);
+            }
+        }
+    }
+
+    /// This member is better than the leader and has waited long enough. A member with slow writes would lead after its
+    /// lease has ended: it only writes once more, to see whether its disk has recovered.
+    pub(super) fn take_over(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        if A::ELECTION_PROPOSES && ctx.settings.is_slow(ctx.settings.write_time) {
+            self.setbacks.fail(self.at);
+            out.store(self.record());
+        } else {
+            self.consult(ctx, AuthorityCommand::TakeOver, out);
         }
     }
 

@@ -8,6 +8,7 @@ use super::Member;
 use crate::authority::Authority;
 use crate::messages::{Context, Timer};
 use crate::positions::FullPos;
+use crate::setbacks;
 
 /// Doublings of the watchdog's patience.
 const BACKOFF_MAX: u32 = 4;
@@ -17,7 +18,10 @@ const BACKOFF_MAX: u32 = 4;
 pub(super) struct ArmedTimers {
     beat: bool,
     watchdog: bool,
-    preempt: bool,
+    /// With how many setbacks this member waits to take over.
+    preempt: Option<u8>,
+    tenure: bool,
+    pardon: bool,
     leap: bool,
     /// Rounds in a row that the watchdog ended.
     backoff: u32,
@@ -34,7 +38,11 @@ impl ArmedTimers {
     }
 
     pub(super) fn preempt_fired(&mut self) {
-        self.preempt = false;
+        self.preempt = None;
+    }
+
+    pub(super) fn pardon_fired(&mut self) {
+        self.pardon = false;
     }
 
     pub(super) fn leap_fired(&mut self) {
@@ -71,9 +79,22 @@ impl<E: Election, A: Authority> Member<E, A> {
         if self.authority.attempts().has_leapt() && !std::mem::replace(&mut self.armed.leap, true) {
             out.set_timer(Timer::Leap, Span::exactly(ctx.settings.timing.lease));
         }
-        let preempt = self.wants_to_preempt(ctx);
+        self.sync_preemption(ctx, out);
+    }
+
+    fn sync_preemption(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let preempt = self.wants_to_preempt(ctx).then(|| self.setbacks.of(self.at));
         if std::mem::replace(&mut self.armed.preempt, preempt) != preempt {
-            arm(Timer::Preempt, preempt.then_some(Span::jittered(ctx.settings.preempt_after)), out);
+            let after = preempt.map(|setbacks| Span::jittered(setbacks::patience(setbacks, ctx.settings)));
+            arm(Timer::Preempt, after, out);
+        }
+        let tenure = self.setbacks.is_new_reign();
+        if std::mem::replace(&mut self.armed.tenure, tenure) != tenure {
+            arm(Timer::Tenure, tenure.then_some(Span::exactly(setbacks::MEMORY)), out);
+        }
+        let pardon = self.setbacks.any();
+        if std::mem::replace(&mut self.armed.pardon, pardon) != pardon {
+            arm(Timer::Pardon, pardon.then_some(Span::exactly(setbacks::MEMORY)), out);
         }
     }
 
@@ -93,8 +114,12 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     pub(super) fn wants_to_preempt(&self, ctx: &Context<'_>) -> bool {
         let better = self.authority.leader().is_some_and(|claim| ctx.beats(ctx.me, claim.uid));
-        let may = ctx.settings.preempt && !E::ANONYMOUS;
-        may && self.candidacy.told_stands() && better && self.round.is_decided()
+        Self::preempts(ctx) && self.candidacy.told_stands() && better && self.round.is_decided()
+    }
+
+    /// Does a better member take over from a healthy leader?
+    pub(super) fn preempts(ctx: &Context<'_>) -> bool {
+        ctx.settings.preempt && !E::ANONYMOUS
     }
 
     fn watch(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {

@@ -42,6 +42,8 @@ pub(super) struct Bid {
     pub(super) after: Option<Released>,
     pub(super) lease: LeaseTimer,
     pub(super) no_child: bool,
+    /// The next lease should have been applied for by now.
+    pub(super) late: bool,
 }
 
 /// What a majority of answers to a probe permits.
@@ -135,7 +137,7 @@ impl Candidate {
     }
 
     /// A new request: answers to an older request do not count. The lease timer is set before any message is sent: the
-    /// lease counts from then.
+    /// lease counts from then, and so does the time of its renewal.
     pub(super) fn bid_for(
         &mut self,
         ctx: &Context<'_>,
@@ -147,8 +149,21 @@ impl Candidate {
         self.request += 1;
         let acks = FullPos::of(ctx.view, ctx.me.id).into_iter().collect();
         let (refusals, lost) = (NodeSet::default(), NodeSet::default());
-        self.bid = Some(Bid { epoch, request: self.request, acks, refusals, lost, after, lease, no_child });
+        let (request, late) = (self.request, false);
+        self.bid = Some(Bid { epoch, request, acks, refusals, lost, after, lease, no_child, late });
         out.set_timer(ReignTimer::Lease(lease), Span::exactly(ctx.settings.timing.reign()));
+        Self::renew_later(ctx, out);
+    }
+
+    pub(super) fn renew_later(ctx: &Context<'_>, out: &mut impl Outbox<Reign>) {
+        out.set_timer(ReignTimer::Renew, Span::exactly(ctx.settings.timing.reign() / 3));
+    }
+
+    /// A third of the lease that this bid applies for has passed.
+    pub(super) fn is_late(&mut self) {
+        if let Some(bid) = &mut self.bid {
+            bid.late = true;
+        }
     }
 
     /// To every voter that has not answered.
@@ -202,9 +217,9 @@ impl Candidate {
         }
     }
 
-    /// The lease that this bid applied for ended before it was granted.
-    pub(super) fn lease_ends(&mut self, lease: LeaseTimer) {
-        self.bid = self.bid.filter(|bid| bid.lease != lease);
+    /// Is this the bid of a successor, for which a leader has released its leadership?
+    pub(super) fn succeeds(&self) -> bool {
+        self.bid.is_some_and(|bid| bid.after.is_some())
     }
 
     pub(super) fn rest(&mut self) {

@@ -52,7 +52,10 @@ impl Reign {
     pub(super) fn probe_ok(&mut self, ctx: &Context<'_>, from: FullPos, request: u64, out: &mut impl Outbox<Self>) {
         match self.candidate.probe_ok(ctx, from, request) {
             None => {}
-            Some(Assent::Succeed(leader)) => out.send(leader.holder.id, Msg::Ready { epoch: leader.epoch }),
+            Some(Assent::Succeed(leader)) => {
+                let write_time = ctx.settings.write_time;
+                out.send(leader.holder.id, Msg::Ready { epoch: leader.epoch, write_time });
+            }
             Some(Assent::Bid) => {
                 // This member may have promised itself to another holder since it asked.
                 let free = self.leader.is_none() && self.candidate.bid().is_none();
@@ -112,11 +115,19 @@ impl Reign {
 
     pub(super) fn grant(&mut self, ctx: &Context<'_>, epoch: Epoch, holder: Holder, out: &mut impl Outbox<Self>) {
         if holder != self.me {
-            self.candidate.forget_bid(out);
+            self.fail_bid(out);
             self.lose(LossCause::Superseded, out);
             self.candidate.give_way();
         }
         self.voter.grant(ctx, epoch, holder, out);
+    }
+
+    /// The bid was not granted in time.
+    pub(super) fn fail_bid(&mut self, out: &mut impl Outbox<Self>) {
+        if self.leader.is_none() && self.candidate.succeeds() {
+            out.announce(ReignEvent::SuccessionFailed);
+        }
+        self.candidate.forget_bid(out);
     }
 
     pub(super) fn ack(
@@ -140,7 +151,8 @@ impl Reign {
         }
     }
 
-    /// A majority has granted the bid.
+    /// A majority has granted the bid. If that took long, the lease that it won is partly over: the next one is applied
+    /// for at once.
     fn accede(&mut self, ctx: &Context<'_>, bid: Bid, out: &mut impl Outbox<Self>) {
         assert!(is_majority(ctx, &bid.acks), "E5: a leader has the grants of a majority");
         let before = self.leader.take();
@@ -151,14 +163,16 @@ impl Reign {
         let extended = before.as_ref().is_some_and(|before| before.epoch() == bid.epoch);
         self.leader = Some(Leader::new(bid, before.as_ref()));
         self.candidate.succeed();
-        let Bid { epoch, lease: until, no_child, .. } = bid;
+        let Bid { epoch, lease: until, no_child, late, .. } = bid;
         out.announce(if extended {
             ReignEvent::Extended { until, no_child }
         } else {
             ReignEvent::Leading { epoch, until, no_child }
         });
         out.cancel_timer(ReignTimer::Retry);
-        out.set_timer(ReignTimer::Renew, Span::exactly(ctx.settings.timing.reign() / 3));
+        if late {
+            self.renew(ctx, out);
+        }
     }
 
     pub(super) fn refused(
@@ -185,7 +199,7 @@ impl Reign {
     /// Frees the voters that granted the bid, so that two candidates do not block each other for a lease. It asks again
     /// a little later, so that the two do not retry at the same moments.
     fn abandon(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
-        self.candidate.forget_bid(out);
+        self.fail_bid(out);
         self.candidate.rest();
         self.let_all_go(ctx, out);
         Candidate::retry_later(ctx, out);

@@ -1,8 +1,11 @@
 //! Leading: renewing the lease, and giving leadership away. There is one path for giving it away, whatever asked for
 //! it: the children stop, the end of the leadership is announced, and only then is any voter released.
 
+use std::time::Duration;
+
 use algorithms::{Epoch, NodeId, Outbox, Span};
 
+use super::candidate::Candidate;
 use super::leader::{Leader, Leaving};
 use super::{LossCause, Msg, Reign, ReignEvent, ReignTimer, Released, is_majority};
 use crate::messages::{Context, LeaseTimer};
@@ -11,8 +14,7 @@ use crate::settings::OnClose;
 
 impl Reign {
     pub(super) fn renew(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
-        let Some(epoch) = self.leads() else { return };
-        out.set_timer(ReignTimer::Renew, Span::exactly(ctx.settings.timing.reign() / 3));
+        let Some(epoch) = self.leads() else { return self.candidate.is_late() };
         self.bid_again(ctx, epoch, out);
         self.name_cluster(ctx, out);
         if let Some(successor) = self.leader.as_mut().and_then(Leader::wait_for_successor) {
@@ -28,6 +30,8 @@ impl Reign {
         if let Some(bid) = self.candidate.bid().filter(|bid| bid.epoch > lead || !behind) {
             if bid.lost.is_empty() {
                 // The lease counts from the first sending, so sending the bid again is safe.
+                self.candidate.is_late();
+                Candidate::renew_later(ctx, out);
                 return self.candidate.send_bid(ctx, out);
             }
             // Answers of voters whose connection closed count only for a new request.
@@ -49,8 +53,8 @@ impl Reign {
         if self.leader.as_ref().is_some_and(|leader| leader.lease() == lease) {
             self.candidate.forget_bid(out);
             self.lose(LossCause::LeaseEnded, out);
-        } else {
-            self.candidate.lease_ends(lease);
+        } else if self.candidate.bid().is_some_and(|bid| bid.lease == lease) {
+            self.fail_bid(out);
         }
     }
 
@@ -134,13 +138,20 @@ impl Reign {
     }
 
     /// The successor has the assent of a majority: release, for this successor alone.
-    pub(super) fn ready(&mut self, ctx: &Context<'_>, from: NodeId, epoch: Epoch, out: &mut impl Outbox<Self>) {
+    /// Without an order to leave, only a better member with quick writes succeeds this leader.
+    pub(super) fn ready(
+        &mut self,
+        ctx: &Context<'_>,
+        from: NodeId,
+        (epoch, write_time): (Epoch, Duration),
+        out: &mut impl Outbox<Self>,
+    ) {
         let Some(uid) = ctx.view.uid(from).filter(|_| self.leads() == Some(epoch)) else { return };
         let Some(leader) = &mut self.leader else { return };
         let leaving = leader.leaving();
         if !matches!(leaving, Some(Leaving::To { successor, .. }) if successor == from) {
             let better = ctx.beats(uid, ctx.me) && ctx.settings.may_lead(from);
-            if !ctx.settings.preempt || !better {
+            if !ctx.settings.preempt || !better || ctx.settings.is_slow(write_time) {
                 return;
             }
             if leaving.is_none() {

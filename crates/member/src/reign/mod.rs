@@ -191,7 +191,7 @@ impl Reign {
             Msg::Refuse { epoch, request } => self.refused(ctx, at, epoch, request, out),
             Msg::Release(released) if released.holder.id == from => self.release(ctx, released, out),
             Msg::Offer { epoch } => self.offer(ctx, from, epoch, out),
-            Msg::Ready { epoch } => self.ready(ctx, from, epoch, out),
+            Msg::Ready { epoch, write_time } => self.ready(ctx, from, (epoch, write_time), out),
             Msg::Handover(released) if released.holder.id == from => self.handover(ctx, released, out),
             Msg::Free => self.ask_again(ctx, from, out),
             Msg::Survey { incarnation } => {

@@ -91,9 +91,11 @@ pub enum Msg {
     Offer {
         epoch: Epoch,
     },
-    /// A majority would grant the sender an epoch: it could take over from this epoch's leader.
+    /// A majority would grant the sender an epoch: it could take over from this epoch's leader. `write_time`: how long
+    /// the sender's latest write took.
     Ready {
         epoch: Epoch,
+        write_time: Duration,
     },
     /// To the successor only: the sender has released its leadership.
     Handover(Released),
@@ -189,6 +191,8 @@ pub enum ReignEvent {
     Extended { until: LeaseTimer, no_child: bool },
     /// This member leads no more.
     Lost { cause: LossCause },
+    /// A leader released its leadership for this member, which did not come to lead.
+    SuccessionFailed,
     /// Leadership is to be given away as soon as no child depends on it.
     StopChildren,
     /// This voter promised this epoch to this holder.

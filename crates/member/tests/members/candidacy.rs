@@ -1,12 +1,15 @@
 //! Whether a member takes part in elections: at its start, after it stepped down, and which winners are left out.
 
+use std::time::Duration;
+
+use algorithms::drive::Effect;
 use algorithms::election::bully::{Bully, Msg};
 use algorithms::election::chang_roberts::OwnProbeFirst;
 use algorithms::{NodeId, Span, View};
 use member::reign::{self, Holder, ReignTimer, Vote};
 use member::{
-    ABSTAIN, Beat, BeliefRecord, Cause, Classic, Command, Envelope, FORGIVE, Incarnation, Member, Quorum, QuorumRecord,
-    Record, Role, Settings, Timer,
+    ABSTAIN, Authority, Beat, BeliefRecord, Cause, Classic, Command, Envelope, FORGIVE, Incarnation, Member, Quorum,
+    QuorumRecord, Record, Role, Settings, Timer,
 };
 
 use crate::bench::{Bench, Wanted, mesh, ring};
@@ -177,6 +180,82 @@ fn a_better_member_takes_over_after_a_while_where_it_may() {
     let mut one = classic(1, three(), Settings::default());
     one.up(2);
     assert_eq!(one.get(2, Envelope::Beat(beat_of(2, 4))).set(Timer::Preempt), None, "it is no better");
+}
+
+/// Member 3 of three, which follows 2 and would rather lead.
+fn better<A: Authority>(mut one: One<Bully, A>, setbacks: u8) -> (One<Bully, A>, Option<Span>) {
+    one.up(2);
+    let said = one.get(2, Envelope::Beat(Beat { setbacks, ..beat_of(2, 4) }));
+    (one, said.set(Timer::Preempt))
+}
+
+fn seconds(seconds: u64) -> Option<Span> {
+    Some(Span::jittered(Duration::from_secs(seconds)))
+}
+
+#[test]
+fn a_member_waits_as_long_as_others_remember_its_restarts_and_forgets_slowly() {
+    let fresh = || classic(3, three(), Settings::default());
+    for (setbacks, wait) in [(0, 1), (1, 1), (2, 4), (3, 16), (u8::MAX, 300)] {
+        let (_, after) = better(fresh(), setbacks);
+        assert_eq!(after, seconds(wait), "{setbacks} setbacks");
+    }
+    let (mut one, _) = better(fresh(), 0);
+    let said = one.get(2, Envelope::Beat(Beat { setbacks: 3, ..beat_of(2, 4) }));
+    assert_eq!(said.set(Timer::Preempt), seconds(16), "it learns of them while it waits");
+    assert_eq!(said.set(Timer::Pardon), Some(Span::exactly(Duration::from_secs(300))));
+    let said = one.fire(Timer::Pardon);
+    assert_eq!((said.set(Timer::Preempt), said.set(Timer::Pardon).is_some()), (seconds(4), true));
+}
+
+#[test]
+fn restarts_of_other_members_are_counted_and_reported_to_them() {
+    let mut one = classic(1, three(), Settings::default());
+    let mut told = |incarnation| {
+        one.up(3);
+        let said = one.get(3, Envelope::Beat(Beat { ask: true, incarnation, ..beat() }));
+        beats(&said).into_iter().find_map(|(to, beat)| (to == 3).then_some(beat.setbacks))
+    };
+    assert_eq!([5, 5, 6, 6, 9].map(&mut told), [0, 0, 1, 1, 4].map(Some));
+    assert_eq!(told(1), Some(5), "a lost disk is a restart");
+    let mut one = classic(1, three(), Settings { preempt: false, ..Settings::default() });
+    one.up(3);
+    one.get(3, Envelope::Beat(beat()));
+    let said = one.get(3, Envelope::Beat(Beat { ask: true, incarnation: 9, ..beat() }));
+    assert_eq!(beats(&said)[0].1.setbacks, 0, "no member preempts");
+}
+
+/// The leader lost its connections, or a worse member with a later epoch appeared.
+#[test]
+fn a_short_reign_that_was_lost_delays_the_next_and_one_that_was_given_away_does_not() {
+    for (order, after) in [(None, seconds(4)), (Some(Command::StepDown), seconds(1))] {
+        let mut one = leader();
+        if let Some(order) = order {
+            one.tell(order);
+        }
+        let said = one.get(2, Envelope::Beat(beat_of(2, 7)));
+        let again = if order.is_some() { one.fire(Timer::Abstain) } else { said };
+        assert_eq!(again.set(Timer::Preempt), after, "{order:?}");
+    }
+    let mut one = leader();
+    one.fire(Timer::Tenure);
+    assert_eq!(one.get(2, Envelope::Beat(beat_of(2, 7))).set(Timer::Preempt), seconds(1), "it led for long");
+}
+
+#[test]
+fn under_quorum_a_member_with_slow_writes_tries_its_disk_instead_of_the_leadership() {
+    let (mut one, _) = better(settled::<Bully>(3, three(), Settings::default()), 0);
+    one.settings.write_time = LEASE;
+    let said = one.fire(Timer::Preempt);
+    assert!(said.place(|effect| matches!(effect, Effect::Store(_))).is_some() && said.sent().is_empty(), "{said:?}");
+    assert_eq!(said.set(Timer::Preempt), seconds(4));
+    let (mut one, _) = better(classic(3, three(), Settings::default()), 0);
+    one.settings.write_time = LEASE;
+    assert_eq!(
+        became(&one.fire(Timer::Preempt)),
+        Some((Role::Leader, Cause::Elected)),
+        "a classic election writes nothing"
+    );
 }
 
 #[test]

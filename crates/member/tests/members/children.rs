@@ -9,6 +9,7 @@ use member::reign::Msg;
 use member::{Authority, Cause, Classic, Command, Envelope, Event, Member, Quorum, Role, Settings, Timer};
 
 use crate::bench::{Bench, Wanted, mesh};
+use crate::reigns::ready;
 use crate::single::{One, became, meet, settled};
 
 fn lease_of(lease: u64) -> Settings {
@@ -102,7 +103,7 @@ fn a_leader_that_steps_down_goes_on_waiting_for_its_successor_while_its_children
     let mut one = leading(one);
     let offer = (2, Envelope::Authority(Msg::Offer { epoch }));
     assert!(one.tell(Command::StepDown).sent().contains(&offer));
-    assert!(stop_order(&one.get(2, Envelope::Authority(Msg::Ready { epoch }))).is_some());
+    assert!(stop_order(&one.get(2, Envelope::Authority(ready(epoch.0)))).is_some());
     assert!(one.fire(Timer::Handover).set(Timer::Handover).is_some());
     let said = one.tell(Command::Attached(false));
     assert!(said.sent().contains(&offer) && became(&said).is_none(), "it does not leave without it: {said:?}");

@@ -1,14 +1,14 @@
 //! The leader: renews its lease, moves past voters that are ahead, and gives leadership away in one order.
 
 use algorithms::drive::Effect;
-use algorithms::{Epoch, NodeId};
+use algorithms::{Epoch, NodeId, Span};
 use member::reign::{LossCause, Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Released};
 use member::{LeaseTimer, OnClose, Settings};
 
 use crate::bench::{Bench, Wanted};
 use crate::reigns::{
-    bid, bid_of, bids, fresh_vote, grant, holder, leading, leading_with_a_child, lets_go, request_of_probe, settings,
-    settled, started,
+    Bid, LEASE, bid, bid_of, bids, fresh_vote, grant, holder, leading, leading_with_a_child, lets_go, ready, released,
+    request_of_probe, settings, settled, started,
 };
 
 fn offers(wanted: &Wanted<Reign>) -> bool {
@@ -32,6 +32,53 @@ fn renewals_alternate_the_two_lease_timers() {
         assert_eq!(renewed.epoch, first.epoch);
         assert_eq!(grant(&mut one, &[2], renewed), [ReignEvent::Extended { until, no_child: true }]);
     }
+}
+
+/// A third of the lease has passed since the bid: without another application the lease would end before the voters have
+/// answered the next.
+#[test]
+fn a_bid_that_is_won_late_is_followed_by_a_renewal_at_once() {
+    let acks = |one: &mut Bench<Reign>, bid: Bid| {
+        let incarnation = one.machine.incarnation();
+        one.get(2, Msg::Ack { epoch: bid.epoch, request: bid.request, incarnation })
+    };
+    let third = Span::exactly(settings(OnClose::WaitLease).timing.reign() / 3);
+    let mut one = settled(OnClose::WaitLease);
+    let first = bids(&mut one);
+    assert!(one.fire(ReignTimer::Renew).is_nothing(), "it does not lead yet");
+    let wanted = acks(&mut one, first);
+    assert_eq!(one.machine.leads(), Some(first.epoch));
+    let renewed = bid(&wanted).expect("it renews at once");
+    assert!(renewed.epoch == first.epoch && renewed.request > first.request);
+    assert!(wanted.set(ReignTimer::Lease(LeaseTimer::B)).is_some());
+    assert_eq!(wanted.set(ReignTimer::Renew), Some(third));
+    // A renewal, and a later epoch, whose answers take longer than a third of the lease.
+    for order in [None, Some(ReignCommand::Affirm)] {
+        let mut one = leading(OnClose::WaitLease);
+        let next = match order {
+            None => one.fire(ReignTimer::Renew),
+            Some(order) => one.tell(order),
+        };
+        assert_eq!(next.set(ReignTimer::Renew), Some(third), "counted from the bid");
+        let next = bid(&next).expect("it bids");
+        assert_eq!(bid(&one.fire(ReignTimer::Renew)), Some(next), "the same bid again");
+        assert!(bid(&acks(&mut one, next)).is_some_and(|after| after.request > next.request), "{order:?}");
+    }
+}
+
+#[test]
+fn a_bid_that_is_won_in_time_leaves_the_moment_of_the_renewal_as_it_is() {
+    let mut one = settled(OnClose::WaitLease);
+    let request = request_of_probe(&one.tell(ReignCommand::Want)).expect("it asks");
+    let wanted = one.get(2, Msg::ProbeOk { request });
+    let renewal = wanted.place(|effect| matches!(effect, Effect::SetTimer(ReignTimer::Renew, _)));
+    let write = wanted.place(|effect| matches!(effect, Effect::Persist(_)));
+    assert!(renewal.is_some() && renewal < write, "{wanted:?}");
+    let first = bid(&wanted).expect("it bids");
+    let (epoch, request, incarnation) = (first.epoch, first.request, one.machine.incarnation());
+    let wanted = one.get(2, Msg::Ack { epoch, request, incarnation });
+    assert!(one.machine.leads().is_some() && bid(&wanted).is_none());
+    assert_eq!(wanted.set(ReignTimer::Renew), None);
 }
 
 #[test]
@@ -105,11 +152,11 @@ fn no_voter_is_released_while_a_child_acts() {
 fn a_handover_waits_for_the_children_and_then_asks_the_successor_again() {
     let mut one = leading_with_a_child(OnClose::WaitLease);
     assert!(offers(&one.tell(ReignCommand::Transfer { to: NodeId(3), returns: true })));
-    let wanted = one.get(3, Msg::Ready { epoch: Epoch(1) });
+    let wanted = one.get(3, ready(1));
     assert_eq!(wanted.announced(), [ReignEvent::StopChildren]);
     assert!(!lets_go(&wanted));
     assert!(offers(&one.tell(ReignCommand::Attached(false))));
-    let wanted = one.get(3, Msg::Ready { epoch: Epoch(1) });
+    let wanted = one.get(3, ready(1));
     assert_eq!(wanted.announced(), lost(LossCause::HandedOver));
     let me = Released { holder: one.machine.holder(), epoch: Epoch(1) };
     assert_eq!(wanted.sent(), [(3, Msg::Handover(me))], "to the successor alone");
@@ -128,7 +175,7 @@ fn an_offer_is_repeated_for_a_while_and_then_forgotten() {
         grant(&mut one, &[2, 3], renewed);
     }
     assert!(renewals > 2, "{renewals}");
-    let ready = one.get(3, Msg::Ready { epoch: Epoch(1) });
+    let ready = one.get(3, ready(1));
     assert!(!lets_go(&ready) && one.machine.leads().is_some(), "it waits for that no more");
 }
 
@@ -143,7 +190,7 @@ fn a_leader_that_handed_over_stands_again_if_its_successor_does_not_come_to_lead
     for returns in [true, false] {
         let mut one = leading(OnClose::WaitLease);
         one.tell(ReignCommand::Transfer { to: NodeId(3), returns });
-        assert!(lets_go(&one.get(3, Msg::Ready { epoch: Epoch(1) })));
+        assert!(lets_go(&one.get(3, ready(1))));
         assert_eq!(asks_when_its_successor_fails(&mut one), returns, "unless it steps down");
     }
 }
@@ -153,23 +200,60 @@ fn the_successor_of_a_leader_that_steps_down_may_be_a_better_member_that_is_read
     let mut one = leading(OnClose::WaitLease);
     one.settings.preempt = true;
     one.tell(ReignCommand::Transfer { to: NodeId(2), returns: false });
-    assert!(lets_go(&one.get(3, Msg::Ready { epoch: Epoch(1) })));
+    assert!(lets_go(&one.get(3, ready(1))));
     assert!(!asks_when_its_successor_fails(&mut one), "it steps down, whoever comes after it");
 }
 
 #[test]
 fn only_a_chosen_successor_and_where_allowed_a_better_member_takes_over() {
-    let ready = |preempt, from, epoch| {
+    let takes_over = |preempt, from, epoch| {
         let mut one = leading(OnClose::WaitLease);
         one.settings.preempt = preempt;
-        lets_go(&one.get(from, Msg::Ready { epoch: Epoch(epoch) }))
+        lets_go(&one.get(from, ready(epoch)))
     };
-    assert!(ready(true, 2, 1));
-    assert!(!ready(false, 2, 1), "not allowed");
-    assert!(!ready(true, 2, 2), "of another epoch");
+    assert!(takes_over(true, 2, 1));
+    assert!(!takes_over(false, 2, 1), "not allowed");
+    assert!(!takes_over(true, 2, 2), "of another epoch");
     let mut one = leading(OnClose::WaitLease);
     one.settings = Settings { witnesses: vec![NodeId(2)], preempt: true, ..one.settings.clone() };
-    assert!(!lets_go(&one.get(2, Msg::Ready { epoch: Epoch(1) })), "a witness never leads");
+    assert!(!lets_go(&one.get(2, ready(1))), "a witness never leads");
+}
+
+#[test]
+fn a_better_member_with_slow_writes_takes_over_only_if_an_operator_wants_it() {
+    let ready = |write_time| Msg::Ready { epoch: Epoch(1), write_time };
+    let mut one = leading(OnClose::WaitLease);
+    one.settings.preempt = true;
+    assert!(!lets_go(&one.get(3, ready(LEASE))));
+    assert!(offers(&one.tell(ReignCommand::Transfer { to: NodeId(3), returns: true })));
+    assert!(lets_go(&one.get(3, ready(LEASE))));
+    let mut one = leading(OnClose::WaitLease);
+    one.settings.preempt = true;
+    assert!(lets_go(&one.get(3, ready(LEASE / 2))));
+}
+
+#[test]
+fn a_successor_reports_how_long_its_writes_take_and_that_it_failed() {
+    let successor = || {
+        let mut one = settled(OnClose::WaitLease);
+        one.settings.write_time = LEASE;
+        one.get(3, bid_of(3, 4, 1));
+        let request = request_of_probe(&one.tell(ReignCommand::Claim)).expect("it asks");
+        let said = one.get(2, Msg::ProbeOk { request }).sent();
+        assert_eq!(said, [(3, Msg::Ready { epoch: Epoch(4), write_time: LEASE })]);
+        assert!(bid(&one.get(3, Msg::Handover(released(3, 4)))).is_some());
+        one
+    };
+    let failed = ReignEvent::SuccessionFailed;
+    assert_eq!(successor().fire(ReignTimer::Lease(LeaseTimer::A)).announced(), [failed]);
+    assert!(successor().fire(ReignTimer::Retry).announced().contains(&failed));
+    assert!(successor().get(2, bid_of(2, 9, 1)).announced().is_empty(), "its own vote is its own");
+    let mut one = successor();
+    assert_eq!(grant(&mut one, &[2], Bid { epoch: Epoch(5), request: 2, no_child: true }).len(), 1);
+    assert!(!one.fire(ReignTimer::Lease(LeaseTimer::A)).announced().contains(&failed), "it led");
+    let mut one = settled(OnClose::WaitLease);
+    bids(&mut one);
+    assert!(one.fire(ReignTimer::Lease(LeaseTimer::A)).announced().is_empty(), "it succeeded no leader");
 }
 
 #[test]
@@ -181,7 +265,7 @@ fn an_offer_of_the_sitting_leader_is_taken_up_and_no_other() {
     assert_eq!(request_of_probe(&one.get(3, Msg::Offer { epoch: Epoch(3) })), None, "that is over");
     let asked = one.get(3, Msg::Offer { epoch: Epoch(4) });
     let request = request_of_probe(&asked).expect("it asks");
-    assert_eq!(one.get(2, Msg::ProbeOk { request }).sent(), [(3, Msg::Ready { epoch: Epoch(4) })]);
+    assert_eq!(one.get(2, Msg::ProbeOk { request }).sent(), [(3, ready(4))]);
 }
 
 /// Its lease still runs, but the voters behind it may be free.

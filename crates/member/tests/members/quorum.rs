@@ -11,7 +11,7 @@ use member::{
 };
 
 use crate::bench::{Bench, Wanted, mesh};
-use crate::reigns::{LEASE, fresh_vote, holder};
+use crate::reigns::{LEASE, fresh_vote, holder, ready};
 
 type One = Bench<Quorum>;
 
@@ -225,7 +225,7 @@ fn a_leader_that_steps_down_tells_all_and_one_that_hands_over_leaves_it_to_its_s
     for told in [Told::Transfer(NodeId(2)), Told::StepDown { successor: Some(NodeId(2)) }] {
         let mut one = leader(OnClose::WaitLease);
         assert_eq!(one.tell(told).sent(), [(2, Msg::Offer { epoch: Epoch(5) })]);
-        assert_eq!(after(&one.get(2, Msg::Ready { epoch: Epoch(5) })), (Some(Cause::HandedOver), false, false));
+        assert_eq!(after(&one.get(2, ready(5))), (Some(Cause::HandedOver), false, false));
         one.fire(ReignTimer::Promise);
         let stands_again = probe(&one.fire(ReignTimer::Retry)).is_some();
         assert_eq!(stands_again, told == Told::Transfer(NodeId(2)), "if its successor does not come to lead");

@@ -67,6 +67,11 @@ pub(crate) fn bid_of(id: u32, epoch: u64, request: u64) -> Msg {
     Msg::Bid { epoch: Epoch(epoch), request, holder: holder(id), after: None, no_child: true }
 }
 
+/// The sender's writes are quick.
+pub(crate) fn ready(epoch: u64) -> Msg {
+    Msg::Ready { epoch: Epoch(epoch), write_time: Duration::ZERO }
+}
+
 pub(crate) fn bid(wanted: &Wanted<Reign>) -> Option<Bid> {
     wanted.sent().into_iter().find_map(|(_, message)| match message {
         Msg::Bid { epoch, request, no_child, .. } => Some(Bid { epoch, request, no_child }),

@@ -91,7 +91,11 @@ fn show_fields(name: &str, fields: &[(String, Value)], ids: &[u32]) -> String {
         "Beat" => {
             let stands = if get("stands") == "true" { "" } else { ", does not stand" };
             let ask = if get("ask") == "true" { ", asks" } else { "" };
-            format!("Beat#{}{{{}{stands}{ask}}}", get("incarnation"), get("news"))
+            let setbacks = match get("setbacks").as_str() {
+                "0" => String::new(),
+                some => format!(", setbacks {some}"),
+            };
+            format!("Beat#{}{{{}{stands}{ask}{setbacks}}}", get("incarnation"), get("news"))
         }
         "Standing" => {
             let leader = get("leader");
@@ -132,7 +136,7 @@ fn values_are_told_in_short() {
     assert_eq!(short(&probe, &[3]), "Probe{request 2, holder 3#1, after 3#1@..=4}");
     let leader = Some(Claim { epoch: Epoch(5), uid: Uid::plain(3) });
     let news = News { next_attempt_min: Attempt(4), leader, firsthand: false };
-    let beat = Beat { news, stands: true, ask: false, incarnation: 1 };
+    let beat = Beat { news, stands: true, ask: false, incarnation: 1, setbacks: 0 };
     assert_eq!(short(&beat, &[3]), "Beat#1{next 4, leader 3@5}");
     let some: NodeSet = [0, 2].map(FullPos).into_iter().collect();
     assert_eq!(short(&some, &[7, 8, 9]), "{7 9}");

@@ -72,7 +72,10 @@ impl<P: Subject> Node<P> {
                 self.claim = None;
                 self.child = Child::None;
             }
-            ReignEvent::Granted { .. } | ReignEvent::PromiseEnded { .. } | ReignEvent::StopChildren => {}
+            ReignEvent::Granted { .. }
+            | ReignEvent::PromiseEnded { .. }
+            | ReignEvent::SuccessionFailed
+            | ReignEvent::StopChildren => {}
         }
     }
 

@@ -56,6 +56,7 @@ impl Daemon {
             NetEvent::ClientUp { client, access } => self.clients.up(client, access),
             NetEvent::ClientFrame { client, payload } => self.call(client, &payload),
             NetEvent::ClientGone { client } => self.client_gone(client),
+            NetEvent::OutOfDescriptors => {}
         }
         Ok(())
     }

@@ -69,6 +69,7 @@ impl Volume {
         let mut volume = Volume { disk, file, remember_at, writes, no_known_peers };
         volume.write_now().await?;
         for running in instances.values_mut() {
+            running.machine.set_write_time(volume.write_time());
             running.machine.written(true);
         }
         Ok(volume)
@@ -121,6 +122,11 @@ impl Volume {
         // A member that cannot write its epochs could repeat them after a restart.
         result.with_context(|| cannot_write(self.disk.path()))?;
         Ok(self.writes.remove(&ticket))
+    }
+
+    /// How long the last write took.
+    pub(super) fn write_time(&self) -> Duration {
+        self.disk.latest().unwrap_or_default()
     }
 
     /// The median time of the last writes.

@@ -13,6 +13,7 @@ mod live;
 mod quorum;
 mod slew;
 mod strangers;
+mod succession;
 mod trust_ledger;
 mod volumes;
 mod watchers;

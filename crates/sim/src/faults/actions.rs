@@ -103,9 +103,9 @@ impl<S: Subject> World<'_, S> {
         }
         self.stats.starts += 1;
         self.trace.line(self.now, self.view, node, || "starts".into());
-        let (view, settings) = (self.view, self.settings);
+        let (view, process) = (self.view, &mut self.processes[node]);
+        let settings = &process.settings;
         let ctx = Ctx { me: view.members()[node], view, settings, dice: self.rng.word() };
-        let process = &mut self.processes[node];
         process.start += 1;
         process.driver = Some(Driver::start(&ctx, process.disk.record.clone()));
         self.after_step(node);

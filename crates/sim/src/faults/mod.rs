@@ -12,6 +12,7 @@ mod run_many;
 mod snapshot;
 mod subject;
 mod trace;
+mod trouble;
 mod world;
 
 use std::time::Duration;
@@ -25,6 +26,7 @@ pub use plan::FaultKind;
 pub use report::{FaultReport, Violation};
 pub use run_many::{ManyReport, run_many};
 pub use subject::Subject;
+pub use trouble::{Trouble, run_trouble};
 pub use world::Stats;
 
 use crate::bare;
@@ -119,8 +121,11 @@ fn settings(row: &Row, options: &FaultOptions) -> Settings {
     let election = algorithms::Settings { wins: row.wins, ..algorithms::Settings::default() };
     let coordinator_timeout = election.answer_timeout * row.coordinator_factor;
     let election = algorithms::Settings { coordinator_timeout, ..election };
-    let (preempt, timing) = (options.preempt, Timing::default());
-    Settings { election, preempt, timing, names_cluster: true, ..Settings::default() }
+    let timing = Timing::default();
+    // Setbacks count here too. A wait of minutes would only be a run of minutes: `trouble` has those.
+    let preempt_after_max = 2 * Settings::default().preempt_after;
+    let preempt = options.preempt;
+    Settings { election, preempt, preempt_after_max, timing, names_cluster: true, ..Settings::default() }
 }
 
 /// Shuffled ids, sometimes with priorities, unless the row does not support them.
@@ -155,7 +160,7 @@ fn bound(guarantee: Guarantee, settings: &Settings, plan: &Plan, nodes: usize) -
     let watchdog = election.answer_timeout + election.coordinator_timeout + timing.suspect_after + hops;
     let dials = Duration::from_nanos(BACKOFF_MAX + DIAL_TIMEOUT);
     // Every span may be drawn half as long again.
-    let elections = timing.lease + timing.start_grace + 4 * watchdog + settings.preempt_after;
+    let elections = timing.lease + timing.start_grace + 4 * watchdog + 2 * settings.preempt_after_max;
     // If all members stepped down, none stands for the first while, and all but one do not stand for a second one.
     let abstains = if plan.kinds.contains(&FaultKind::Operator) { 2 * ABSTAIN } else { Duration::ZERO };
     // A voter settles; a winner that did not come to lead is left out for a while.

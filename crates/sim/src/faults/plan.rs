@@ -124,6 +124,8 @@ pub(crate) struct Plan {
     /// Longest message delay, and longest fsync of a disk that does not hang.
     pub delay_max: u64,
     pub fsync_max: u64,
+    /// How much longer every write of each node takes.
+    pub fsync_delay: Vec<u64>,
     /// By how many millionths each clock runs fast.
     pub drift_ppm: Vec<i64>,
 }
@@ -157,7 +159,7 @@ impl Plan {
         actions.retain(|(at, _)| *at < heal_at);
         actions.push((heal_at, Action::Heal));
         actions.sort_by_key(|action| action.0);
-        Plan { kinds, actions, heal_at, delay_max, fsync_max, drift_ppm }
+        Plan { kinds, actions, heal_at, delay_max, fsync_max, fsync_delay: vec![0; nodes], drift_ppm }
     }
 
     /// NTP slews clocks in half of the runs. Drawn from a generator of its own: all other faults of a seed are the same with

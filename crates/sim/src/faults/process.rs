@@ -1,11 +1,12 @@
 //! One process of a simulated cluster: its machine and its open effects, its disk, its child, its dials.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use algorithms::Epoch;
 use algorithms::drive::Driver;
 use member::reign::Holder;
-use member::{NodeSet, Standing};
+use member::{NodeSet, Settings, Standing};
 
 use super::subject::Subject;
 
@@ -15,6 +16,8 @@ pub(crate) struct Process<S: Subject> {
     pub driver: Option<Driver<S, u64>>,
     /// Counts its starts; events for an earlier start are void.
     pub start: u32,
+    /// Those of the run, with the time of this process's latest write.
+    pub settings: Settings,
     pub paused: bool,
     pub disk: Disk<S>,
     /// By how many millionths NTP makes the machine's bendable clock run fast; outlives the process.
@@ -69,6 +72,8 @@ pub(crate) struct Disk<S: Subject> {
     pub record: Option<S::Durable>,
     /// Not yet done, and whether effects wait for it.
     pub writes: VecDeque<(S::Durable, bool)>,
+    /// When the first of them began.
+    pub begun: u64,
     /// No write ends.
     pub hangs: bool,
     /// The first write would have ended by now.
@@ -78,12 +83,13 @@ pub(crate) struct Disk<S: Subject> {
 }
 
 impl<S: Subject> Process<S> {
-    pub(crate) fn new(nodes: usize) -> Self {
+    pub(crate) fn new(nodes: usize, settings: Settings) -> Self {
         Process {
             driver: None,
             start: 0,
+            settings,
             paused: false,
-            disk: Disk { record: None, writes: VecDeque::new(), hangs: false, held: false, answers_since: 0 },
+            disk: Disk { record: None, writes: VecDeque::new(), begun: 0, hangs: false, held: false, answers_since: 0 },
             slew_ppm: 0,
             wakes_at: None,
             doom: None,
@@ -112,6 +118,7 @@ impl<S: Subject> Process<S> {
     /// All that is lost with the process. Of the writes under way the first `survive` reach the disk.
     pub(crate) fn die(&mut self, survive: usize) {
         self.driver = None;
+        self.settings.write_time = Duration::ZERO;
         self.paused = false;
         for (record, _) in self.disk.writes.drain(..).take(survive) {
             self.disk.record = Some(record);

@@ -2,6 +2,7 @@
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::hash::{Hash, Hasher};
+use std::time::Duration;
 
 use algorithms::drive::{Driver, Effect};
 use algorithms::{Ctx, Input, NodeId, View};
@@ -65,6 +66,8 @@ pub struct Stats {
     pub children: u64,
     /// How often a member became leader.
     pub reigns: u64,
+    /// How often a member that did not lead came to lead.
+    pub accessions: u64,
     /// From the heal to the last change of any member's standing.
     pub settled_after_ms: u64,
 }
@@ -143,7 +146,7 @@ impl<'a, S: Subject> World<'a, S> {
             settings,
             plan,
             now: 0,
-            processes: (0..nodes).map(|_| Process::new(nodes)).collect(),
+            processes: (0..nodes).map(|_| Process::new(nodes, settings.clone())).collect(),
             network: Network::new(nodes, plan.delay_max),
             invariants,
             trace,
@@ -248,10 +251,11 @@ impl<'a, S: Subject> World<'a, S> {
     }
 
     pub(super) fn input(&mut self, node: usize, input: Input<S>) {
-        let Some(driver) = &mut self.processes[node].driver else { return };
+        let (view, process) = (self.view, &mut self.processes[node]);
+        let Some(driver) = &mut process.driver else { return };
         self.stats.steps += 1;
         self.trace.line(self.now, self.view, node, || format!("<- {}", brief(&input)));
-        let (view, settings) = (self.view, self.settings);
+        let settings = &process.settings;
         let ctx = Ctx { me: view.members()[node], view, settings, dice: self.rng.word() };
         driver.step(&ctx, input);
         self.after_step(node);
@@ -342,8 +346,10 @@ impl<'a, S: Subject> World<'a, S> {
     }
 
     fn next_write(&mut self, node: usize) {
-        let start = self.processes[node].start;
-        let at = self.now + self.rng.between(100 * US, self.plan.fsync_max);
+        let process = &mut self.processes[node];
+        process.disk.begun = self.now;
+        let start = process.start;
+        let at = self.now + self.rng.between(100 * US, self.plan.fsync_max) + self.plan.fsync_delay[node];
         self.schedule(at, What::Written { node, start });
     }
 
@@ -355,7 +361,9 @@ impl<'a, S: Subject> World<'a, S> {
         }
         let Some((record, barrier)) = disk.writes.pop_front() else { return };
         disk.record = Some(record.clone());
-        if !disk.writes.is_empty() {
+        let (more, took) = (!disk.writes.is_empty(), self.now - disk.begun);
+        self.processes[node].settings.write_time = Duration::from_nanos(took);
+        if more {
             self.next_write(node);
         }
         if barrier {
@@ -373,7 +381,9 @@ impl<'a, S: Subject> World<'a, S> {
         event.hash(&mut self.digest);
         match event {
             Event::Became { now, cause } => {
+                let led = self.processes[node].standing.is_some_and(|before| before.role == Role::Leader);
                 self.stats.reigns += u64::from(now.role == Role::Leader);
+                self.stats.accessions += u64::from(now.role == Role::Leader && !led);
                 if self.now >= self.plan.heal_at {
                     self.stats.settled_after_ms = (self.now - self.plan.heal_at) / MS;
                 }

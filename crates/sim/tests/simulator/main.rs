@@ -6,3 +6,4 @@ mod faults;
 mod invariants_page;
 mod pictures;
 mod promises;
+mod succession;
