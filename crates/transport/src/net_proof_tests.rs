@@ -81,7 +81,8 @@ async fn the_header_of_the_acceptor_is_bound_to_the_session() {
         channel
     };
     let hello = DiallerHello { cluster: "test".to_owned(), peer: None };
-    let (result, _channel) = tokio::join!(introduce(stream, &keys, Access::Operator, &hello, |_| Ok(())), accepting);
+    let both = async { tokio::join!(introduce(stream, &keys, Access::Operator, &hello, |_| Ok(())), accepting) };
+    let (result, _channel) = timeout(Duration::from_secs(10), both).await.expect("the acceptor was believed");
     assert!(matches!(result, Err(HandshakeError::Exchange(_))), "{result:?}");
 }
 
