@@ -179,60 +179,6 @@ fn a_handshake_needs_the_same_key_and_prologue_and_unchanged_messages() {
     assert!(is_forged(&open(&mut again, &wire)) && open(&mut one, &wire).unwrap().is_some());
 }
 
-/// Prints what the cryptography costs on this machine: `cargo nextest run -p transport --run-ignored none costs
-/// --no-capture`, in a release build for figures that mean something.
-#[test]
-fn costs_are_printed() {
-    use std::time::Instant;
-    let keys = Keys::new(Some(&Secret::from_bytes(b"0123456789abcdef").unwrap()));
-    let key = keys.of(Access::Member).unwrap();
-    let mut best = [std::time::Duration::MAX; 4];
-    for _ in 0..2000 {
-        let mut spent = [std::time::Duration::ZERO; 4];
-        let start = Instant::now();
-        let (dialling, first) = Dialling::begin(key, b"prologue").unwrap();
-        spent[0] += start.elapsed();
-        let start = Instant::now();
-        let (_, second) = noise::accept(key, b"prologue", &first, b"payload").unwrap();
-        spent[1] += start.elapsed();
-        let start = Instant::now();
-        dialling.finish(&second).unwrap();
-        spent[0] += start.elapsed();
-        let start = Instant::now();
-        assert!(noise::accept(key, b"another", &first, b"payload").is_err());
-        spent[2] += start.elapsed();
-        for (best, spent) in best.iter_mut().zip(spent) {
-            *best = spent.min(*best);
-        }
-    }
-    let (mut one, mut two) = sessions();
-    let mut lines = Vec::new();
-    for size in [64, 1024, FRAME_MAX_BYTES] {
-        let payload = pattern(size);
-        let (mut wire, mut opened) = (BytesMut::new(), BytesMut::new());
-        let mut best = [std::time::Duration::MAX; 2];
-        for _ in 0..500 {
-            let count = if size < 2000 { 20 } else { 1 };
-            wire.clear();
-            let start = Instant::now();
-            for _ in 0..count {
-                one.sealer.seal(&payload, &mut wire).unwrap();
-            }
-            best[0] = best[0].min(start.elapsed() / count);
-            let (start, mut at) = (Instant::now(), 0);
-            while let Some((used, _)) = two.opener.open(&wire[at..], FRAME_MAX_BYTES, &mut opened).unwrap() {
-                at += used;
-                opened.clear();
-            }
-            best[1] = best[1].min(start.elapsed() / count);
-        }
-        lines.push(format!("{size} bytes: seal {:?}, open {:?}", best[0], best[1]));
-    }
-    let [dialler, acceptor, stranger, _] = best;
-    println!("handshake: dialler {dialler:?}, acceptor {acceptor:?}, stranger's first message {stranger:?}");
-    println!("frames: {}", lines.join("; "));
-}
-
 #[test]
 fn a_frame_keeps_its_kind_and_a_frame_without_one_is_refused() {
     let (mut one, mut two) = sessions();

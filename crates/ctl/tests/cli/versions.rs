@@ -8,10 +8,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-const OUR_VERSIONS: &[u8] = b"conclave\x00\x02\x00\x02";
+const OUR_VERSIONS: &[u8] = b"conclave\x00\x03\x00\x03";
 /// Recorded from a client of version 1.
 const FIRST_HELLO: &[u8] = b"conclave\x00\x01\x04demo\xd9\x54\x51\xdf\xeb\x21\xc9\xf6\x9a\xac\x69\x5d\xe0\x0f\xce\xf6\
     \x0b\x14\x8e\x84\x1c\x56\x00\x0a\xb5\xdc\x32\x7c\xd5\x53\x9b\x58\x01";
+/// Recorded from a client of version 2.
+const SECOND_HELLO: &[u8] = b"conclave\x00\x02\x00\x02\x01\x00\x00\x00\x00\x00\x00\x00\x00\x04demo\xb1\x97\xd0/`\xe0)\
+    \x91Nd\x90\xdb\rn\x164\x91\xe3\rH\x92\xf3\xac\x1e(J\xc7\xbd\xfe\xec\x0f\x9c";
 /// Recorded from a member of version 1 that was dialled by version 2.
 const FIRST_REFUSAL: &[u8] = b"\x00\x01\x3aprotocol version: this node speaks 1, the dialler speaks 2";
 
@@ -35,7 +38,8 @@ async fn answer_all(listener: TcpListener, payload: &'static [u8]) {
 #[tokio::test]
 async fn ctl_names_both_versions_and_is_refused() {
     for (payload, theirs) in [
-        (&b"conclave\x00\x03\x00\x04"[..], "speaks protocol versions 3 to 4"),
+        (&b"conclave\x00\x04\x00\x05"[..], "speaks protocol versions 4 to 5"),
+        (b"conclave\x00\x02\x00\x02", "speaks protocol version 2"),
         (FIRST_REFUSAL, "speaks protocol version 1"),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -48,7 +52,7 @@ async fn ctl_names_both_versions_and_is_refused() {
             let output = ctl(&[&options[..], command].concat()).await;
             let said = stderr(&output);
             assert_eq!(output.status.code(), Some(8), "{command:?}: {said}");
-            let sentence = format!("the member at {address} {theirs}, this ctl speaks protocol version 2");
+            let sentence = format!("the member at {address} {theirs}, this ctl speaks protocol version 3");
             assert!(
                 said.contains(&sentence) && said.contains("use the ctl of the same release"),
                 "{command:?}: {said}"
@@ -80,15 +84,24 @@ async fn node_answers_hellos_of_other_versions_and_goes_on() {
     let refusal = answer_of(&address, FIRST_HELLO).await;
     let [0, 0, 0, _, 0, 1, _, text @ ..] = &refusal[..] else { panic!("{}", refusal.escape_ascii()) };
     let text = std::str::from_utf8(text).expect("a sentence");
-    assert!(text.contains("version 1") && text.contains("version 2"), "{text}");
-    for hello in
-        [&b"conclave\x00\x07\x00\x09a later body"[..], b"conclave\x00\x07\x00\x09", b"conclave", b"conclave\xff"]
-    {
+    assert!(text.contains("version 1") && text.contains("version 3"), "{text}");
+    for hello in [
+        SECOND_HELLO,
+        b"conclave\x00\x07\x00\x09a later body",
+        b"conclave\x00\x07\x00\x09",
+        b"conclave",
+        b"conclave\xff",
+    ] {
         assert_eq!(answer_of(&address, hello).await, frame(OUR_VERSIONS), "{}", hello.escape_ascii());
     }
-    let garbage = [OUR_VERSIONS, b"\x01\0\0\0\0\0\0\0\0\xff\xff\xff\xff"].concat();
-    let refusal = answer_of(&address, &garbage).await;
-    assert!(refusal.windows(16).any(|part| part == b"unreadable hello"), "{}", refusal.escape_ascii());
+    let garbage = [OUR_VERSIONS, b"\x01\0\0\0\0\xff\xff\xff\xff"].concat();
+    let hint = answer_of(&address, &garbage).await;
+    let header = [&b"\0\0\0\x11"[..], OUR_VERSIONS, b"\x01"].concat();
+    assert!(
+        hint.starts_with(&header) && hint.len() == header.len() + 4,
+        "versions and key id: {}",
+        hint.escape_ascii()
+    );
 
     assert_eq!(live.agreement(&[1]).await, before, "the same leader in the same epoch");
     let answer = timeout(Duration::from_secs(5), live.leader()).await.expect("an answer");
