@@ -6,6 +6,8 @@
 
 mod attached;
 mod calls;
+mod clients;
+mod duplicates;
 mod effects;
 mod leave;
 mod network;
@@ -16,7 +18,7 @@ mod volume;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use algorithms::NodeId;
 use anyhow::{Context as _, anyhow, bail};
@@ -29,11 +31,13 @@ use types::{InstanceId, since_boot};
 
 use self::attached::Attached;
 use self::calls::reply;
+use self::clients::Pages;
+use self::duplicates::Duplicates;
 use self::effects::Effects;
 use self::volume::{StaleRun, Volume};
 use crate::config::Config;
-use crate::descriptors;
-use crate::disk::{Disk, Written};
+use crate::descriptors::{self, Shares};
+use crate::disk::{Disk, Report};
 use crate::hooks::{HookQueue, Hooks};
 use crate::instance::Instance;
 use crate::ledger::Ledger;
@@ -54,6 +58,7 @@ pub async fn run(
     start: startup_check::Start,
 ) -> anyhow::Result<()> {
     let address = config.listen_address(id).ok_or_else(|| anyhow!("no listen address"))?;
+    let descriptors = descriptors::claim(config.peers.len())?;
     let secret = config.secret_file.as_deref().map(Secret::from_file).transpose()?;
     // Before the lock of the data directory: this thread must not hold it longer than the others.
     descriptors::spawn_last_to_exit()?;
@@ -68,7 +73,7 @@ pub async fn run(
     let hooks = config.on_change.clone().map(Hooks::start).transpose()?;
     let listener = TcpListener::bind(&address)
         .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows which)"))?;
-    let home = Home { config, id, secret, listener, hooks: hooks.as_ref().map(Hooks::queue) };
+    let home = Home { config, id, secret, listener, descriptors, hooks: hooks.as_ref().map(Hooks::queue) };
     loop {
         match Daemon::start(&home, disk, ledger, stored).await?.serve().await? {
             Ended::Left => break,
@@ -91,6 +96,7 @@ struct Home {
     id: NodeId,
     secret: Option<Secret>,
     listener: TcpListener,
+    descriptors: Shares,
     hooks: Option<HookQueue>,
 }
 
@@ -122,8 +128,12 @@ struct Daemon {
     ledger: Ledger<Subscription>,
     notify: Notify,
     process: Arc<ProcessState>,
-    /// Since when every peer refuses this process as a second process with its id.
-    duplicate_since: Option<Instant>,
+    /// Which peers refuse this process as a second process with its id.
+    duplicates: Duplicates,
+    /// Pages of the ledger that clients wait for.
+    pages: Pages,
+    /// When to look for idle clients, since boot.
+    idle_check_at: Option<Duration>,
     /// A peer has seen a later incarnation of this member.
     stale_run: Option<StaleRun>,
     said_missing: bool,
@@ -155,7 +165,10 @@ impl Daemon {
                 _ = interrupt.recv() => return self.leave().await.map(|()| Ended::Left),
                 _ = hangup.recv() => tracing::info!("SIGHUP: the config cannot be changed while the process runs"),
                 event = self.net.event() => self.network_all(event)?,
-                (asked, page) = self.ledger.answered() => reply(&mut self.net, asked, Response::History(page)),
+                (asked, page) = self.ledger.answered() => {
+                    self.pages.end(asked.client);
+                    reply(&mut self.net, asked, Response::History(page));
+                }
             }
             match self.stale_run.take() {
                 None => {}
@@ -176,7 +189,7 @@ impl Daemon {
     /// The next deadline, since boot.
     fn deadline(&self) -> Option<Duration> {
         let timers = self.instances.values().filter_map(|running| running.machine.deadline());
-        timers.chain(self.volume.deadline()).min()
+        timers.chain(self.volume.deadline()).chain(self.idle_check_at).min()
     }
 
     /// Due timers first, then the effects of all instances, then one write per socket, then the subscribers.
@@ -195,6 +208,7 @@ impl Daemon {
             self.net.drop_ended();
         }
         self.volume.remember_when_due(now);
+        self.look_for_idle_clients(now);
         self.say_what_is_missing();
         self.publisher.tell_subscribers();
     }
@@ -282,7 +296,11 @@ impl Daemon {
         }
     }
 
-    fn written(&mut self, written: Written) -> anyhow::Result<()> {
+    fn written(&mut self, report: Report) -> anyhow::Result<()> {
+        let Report::Written(written) = report else {
+            self.out_of_descriptors();
+            return Ok(());
+        };
         let now = since_boot();
         self.instances.values_mut().for_each(|running| running.machine.tick(now));
         if let Some((instance, barrier)) = self.volume.finish(written)?

@@ -12,6 +12,8 @@ use transport::Net;
 use types::InstanceId;
 
 use super::attached::Attached;
+use super::clients::Pages;
+use super::duplicates::Duplicates;
 use super::volume::Volume;
 use super::{Daemon, Home, Instances, Running};
 use crate::config::{Config, ElectionConfig};
@@ -53,6 +55,8 @@ impl Daemon {
         settings.secret.clone_from(&home.secret);
         settings.seen = volume.seen();
         settings.dial_timeout = config.settings.timing.suspect_after * 2;
+        settings.clients_max = home.descriptors.clients_max;
+        settings.unauthenticated_max = home.descriptors.unauthenticated_max;
         settings.backoff_max = Duration::from_millis(500);
         let mut publisher = Publisher::new(id, subscribers(&ledger, home.hooks.clone()));
         publisher.publish(InstanceId::ELECTION, Happened::Started { incarnation: incarnation.counter });
@@ -66,7 +70,9 @@ impl Daemon {
             ledger,
             notify: Notify::from_env(),
             process,
-            duplicate_since: None,
+            duplicates: Duplicates::default(),
+            pages: Pages::default(),
+            idle_check_at: None,
             stale_run: None,
             said_missing: false,
             links: NodeSet::default(),
