@@ -57,14 +57,19 @@ impl Cluster {
     /// epochs continue.
     pub fn prepare(plan: &Plan, directory: &Path, ports: &[u16], binary: PathBuf) -> Result<Self> {
         let addresses: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
-        let secret = layout::write(plan, directory, &addresses)?;
+        Self::prepare_at(plan, directory, &addresses, binary)
+    }
+
+    /// The same for members with these addresses.
+    pub fn prepare_at(plan: &Plan, directory: &Path, addresses: &[String], binary: PathBuf) -> Result<Self> {
+        let secret = layout::write(plan, directory, addresses)?;
         let settings = ClientSettings {
             cluster: plan.name.clone(),
             secret: Some(Secret::from_bytes(&secret)?),
             deadline: CONNECT,
         };
-        let members =
-            (1..).zip(addresses).map(|(id, address)| Member { id, address, variables: Vec::new(), child: None });
+        let member = |(id, address)| Member { id, address, variables: Vec::new(), child: None };
+        let members = (1..).zip(addresses.iter().cloned()).map(member);
         // Absolute, so that printed commands work anywhere.
         let directory = directory.canonicalize().with_context(|| format!("cannot use {}", directory.display()))?;
         Ok(Cluster { directory, binary, members: members.collect(), settings })

@@ -10,6 +10,7 @@ use std::fmt;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use algorithms::catalog::Row;
 use algorithms::{NodeId, Topology, Uid, View, Wins};
@@ -54,6 +55,8 @@ pub struct Config {
     pub chaos: bool,
     /// Is a volume bound to its machine and directory?
     pub bind_volume: bool,
+    /// A client without a stream that sends nothing for this long is closed.
+    pub client_idle: Duration,
     /// The command to run when this member's role or leader changes.
     pub on_change: Option<String>,
     /// The mutual exclusion algorithm of locks.

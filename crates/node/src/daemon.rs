@@ -6,7 +6,9 @@
 
 mod attached;
 mod calls;
+mod client_budgets;
 mod clients;
+mod duplicates;
 mod effects;
 mod leave;
 mod network;
@@ -18,7 +20,7 @@ mod volume;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use algorithms::NodeId;
 use anyhow::{Context as _, anyhow};
@@ -31,14 +33,16 @@ use types::{InstanceId, since_boot};
 
 use self::attached::Attached;
 use self::calls::reply;
+use self::client_budgets::Pages;
 use self::clients::Clients;
+use self::duplicates::Duplicates;
 use self::effects::Effects;
 use self::stale::Voices;
 use self::volume::{StaleRun, Volume};
 use crate::binding::Binding;
 use crate::config::Config;
-use crate::descriptors;
-use crate::disk::{Disk, Written};
+use crate::descriptors::{self, Shares};
+use crate::disk::{Disk, Report};
 use crate::hooks::{HookQueue, Hooks};
 use crate::instance::Instance;
 use crate::ledger::{Ledger, LedgerNews};
@@ -60,6 +64,7 @@ pub async fn run(
     start: startup_check::Start,
 ) -> anyhow::Result<()> {
     let address = config.listen_address(id).ok_or_else(|| anyhow!("no listen address"))?;
+    let descriptors = descriptors::claim(config.peers.len())?;
     let secret = config.secret()?;
     // Before the lock of the data directory: this thread must not hold it longer than the others.
     descriptors::spawn_last_to_exit()?;
@@ -73,7 +78,8 @@ pub async fn run(
     let hooks = config.on_change.clone().map(Hooks::start).transpose()?;
     let listener = TcpListener::bind(&address)
         .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows which)"))?;
-    let home = Home { config, id, secret, listener, binding, hooks: hooks.as_ref().map(Hooks::queue) };
+    let hook_queue = hooks.as_ref().map(Hooks::queue);
+    let home = Home { config, id, secret, listener, binding, descriptors, hooks: hook_queue };
     let mut voices = Voices::default();
     loop {
         match Daemon::start(&home, disk, ledger, stored, voices).await?.serve().await? {
@@ -98,6 +104,7 @@ struct Home {
     secret: Option<Secret>,
     listener: TcpListener,
     binding: Option<Binding>,
+    descriptors: Shares,
     hooks: Option<HookQueue>,
 }
 
@@ -128,8 +135,12 @@ struct Daemon {
     ledger: Ledger<Subscription>,
     notify: Notify,
     process: Arc<ProcessState>,
-    /// Since when each peer refuses this process as a second process with its id.
-    duplicate_since: BTreeMap<u32, Instant>,
+    /// Which peers refuse this process as a second process with its id.
+    duplicates: Duplicates,
+    /// Pages of the ledger that clients wait for.
+    pages: Pages,
+    /// When to look for idle clients, since boot.
+    idle_check_at: Option<Duration>,
     /// Peers that have seen a later incarnation of this member.
     voices: Voices,
     /// What follows from that.
@@ -166,7 +177,10 @@ impl Daemon {
                 _ = hangup.recv() => tracing::info!("SIGHUP: the config cannot be changed while the process runs"),
                 event = self.net.event() => self.network_all(event)?,
                 news = self.ledger.news() => match news {
-                    LedgerNews::Page(asked, page) => reply(&mut self.net, asked, Response::History(page)),
+                    LedgerNews::Page(asked, page) => {
+                        self.pages.end(asked.client);
+                        reply(&mut self.net, asked, Response::History(page));
+                    }
                     LedgerNews::Synced(head) => self.volume.remember_ledger(head),
                 },
             }
@@ -193,7 +207,7 @@ impl Daemon {
     /// The next deadline, since boot.
     fn deadline(&self) -> Option<Duration> {
         let timers = self.instances.values().filter_map(|running| running.machine.deadline());
-        timers.chain(self.volume.deadline()).min()
+        timers.chain(self.volume.deadline()).chain(self.idle_check_at).min()
     }
 
     /// Due timers first, then the effects of all instances, then one write per socket, then the subscribers.
@@ -212,6 +226,7 @@ impl Daemon {
             self.net.drop_ended();
         }
         self.volume.remember_when_due(now);
+        self.look_for_idle_clients(now);
         self.say_what_is_missing();
         self.publisher.tell_subscribers();
     }
@@ -311,7 +326,11 @@ impl Daemon {
         }
     }
 
-    fn written(&mut self, written: Written) -> anyhow::Result<()> {
+    fn written(&mut self, report: Report) -> anyhow::Result<()> {
+        let Report::Written(written) = report else {
+            self.out_of_descriptors();
+            return Ok(());
+        };
         let now = since_boot();
         let write_time = self.volume.write_time();
         for running in self.instances.values_mut() {

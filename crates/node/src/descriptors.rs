@@ -7,10 +7,78 @@
 use std::sync::mpsc;
 use std::{io, thread};
 
+use anyhow::bail;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::UnshareFlags;
 
 const LAST_TO_EXIT: &str = "last-to-exit";
 const LOWEST_PRIORITY: i32 = 19;
+
+/// More file descriptors than a process of the largest cluster uses. A higher limit would only be inherited by the
+/// operator's hooks, and some programs close every descriptor below their limit, one by one.
+const ENOUGH: u64 = 2048;
+/// For the state file, the ledger, the log, hooks, timers and the resolver.
+const FILES: usize = 64;
+/// A link, and a dial or a later process of the same member that waits to be connected.
+const PER_PEER: usize = 2;
+const CLIENTS_MAX: usize = 1024;
+const UNAUTHENTICATED_MAX: usize = 256;
+/// With fewer connections of clients and strangers than this a cluster cannot be operated.
+const CONNECTIONS_MIN: usize = 16;
+
+/// How many of the process's file descriptors clients and strangers may have. The others are for the members and the disk,
+/// whatever clients do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shares {
+    pub(crate) clients_max: usize,
+    pub(crate) unauthenticated_max: usize,
+}
+
+/// Raises the limit of open files of this process, as far as it may, and divides it.
+pub(crate) fn claim(peers: usize) -> anyhow::Result<Shares> {
+    let limit = raise();
+    match shares(limit, peers) {
+        Some(shares) => Ok(shares),
+        None => bail!(
+            "this process may open {limit} files, too few for a member of this cluster: raise the limit (ulimit -n, \
+             LimitNOFILE=) to {} or more",
+            FILES + PER_PEER * peers + CONNECTIONS_MIN
+        ),
+    }
+}
+
+fn raise() -> u64 {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(ENOUGH, |maximum| maximum.min(ENOUGH));
+    match current {
+        Some(current) if current < wanted => {
+            match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }) {
+                Ok(()) => wanted,
+                Err(error) => {
+                    tracing::warn!(%error, limit = current, "the limit of open files cannot be raised");
+                    current
+                }
+            }
+        }
+        Some(current) => current,
+        None => ENOUGH,
+    }
+}
+
+/// `None` if there is not enough for any client.
+fn shares(limit: u64, peers: usize) -> Option<Shares> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let connections = limit.checked_sub(FILES + PER_PEER * peers).filter(|&rest| rest >= CONNECTIONS_MIN)?;
+    let unauthenticated_max = UNAUTHENTICATED_MAX.min(connections / 4);
+    Some(Shares { clients_max: CLIENTS_MAX.min(connections - unauthenticated_max), unauthenticated_max })
+}
+
+/// The process or the machine has no file descriptor left: no fault of the file that was to be opened.
+pub(crate) fn have_run_out(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE].into_iter().any(|errno| code == Some(errno.raw_os_error()))
+}
 
 /// Starts a thread with its own copy of the table of open files: files that other threads open after this returns are
 /// not in it. So the thread must not be given files afterwards, files that it opens are its own, and a runtime that it
@@ -56,6 +124,25 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     use super::*;
+
+    #[test]
+    fn members_and_the_disk_have_descriptors_whatever_clients_take() {
+        for (limit, peers) in [(80, 0), (128, 3), (256, 5), (1024, 9), (2048, 256), (1 << 20, 256), (u64::MAX, 3)] {
+            let Shares { clients_max, unauthenticated_max } = shares(limit, peers).unwrap();
+            let taken = (clients_max + unauthenticated_max + FILES + PER_PEER * peers) as u64;
+            assert!(taken <= limit && clients_max > 0 && unauthenticated_max > 0, "{limit}, {peers}");
+        }
+        assert_eq!(shares(ENOUGH, 255).unwrap(), Shares { clients_max: 1024, unauthenticated_max: 256 });
+        assert_eq!((shares(64, 3), shares(79, 0)), (None, None));
+    }
+
+    #[test]
+    fn the_limit_is_raised_as_far_as_it_may_be_and_needs_to_be() {
+        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(256), maximum }).unwrap();
+        assert_eq!(raise(), maximum.map_or(ENOUGH, |maximum| maximum.min(ENOUGH)));
+        assert_eq!(getrlimit(Resource::Nofile).current, Some(raise()));
+    }
 
     /// The priorities of the threads of this name.
     fn priorities(name: &str) -> Vec<i32> {

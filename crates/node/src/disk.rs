@@ -13,10 +13,20 @@ use crate::storage::{StateFile, Store};
 
 /// The number of writes that the median covers.
 const TIMES: usize = 64;
+/// The pause before a write that found no file descriptor is tried again.
+const DESCRIPTOR_AGAIN: Duration = Duration::from_millis(20);
 
 /// Names one write; its answer carries the same ticket.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Ticket(u64);
+
+/// What the thread tells the event loop.
+#[derive(Debug)]
+pub(crate) enum Report {
+    Written(Written),
+    /// A write waits for a file descriptor: clients should be closed.
+    OutOfDescriptors,
+}
 
 #[derive(Debug)]
 pub(crate) struct Written {
@@ -28,7 +38,7 @@ pub(crate) struct Written {
 #[derive(Debug)]
 pub(crate) struct Disk {
     jobs: mpsc::Sender<(Ticket, StateFile)>,
-    done: UnboundedReceiver<Written>,
+    done: UnboundedReceiver<Report>,
     next: u64,
     /// The state file.
     path: PathBuf,
@@ -58,16 +68,14 @@ impl Disk {
         ticket
     }
 
-    /// The next finished write. Cancel-safe.
-    pub(crate) async fn written(&mut self) -> Written {
-        match self.done.recv().await {
-            Some(written) => {
-                self.times.truncate(TIMES - 1);
-                self.times.push_front(written.took);
-                written
-            }
-            None => std::future::pending().await,
+    /// The next report. Cancel-safe.
+    pub(crate) async fn written(&mut self) -> Report {
+        let Some(report) = self.done.recv().await else { return std::future::pending().await };
+        if let Report::Written(written) = &report {
+            self.times.truncate(TIMES - 1);
+            self.times.push_front(written.took);
         }
+        report
     }
 
     /// How long the last write took.
@@ -83,11 +91,22 @@ impl Disk {
     }
 }
 
-fn write_all(store: &Store, queue: &mpsc::Receiver<(Ticket, StateFile)>, answers: &UnboundedSender<Written>) {
+fn write_all(store: &Store, queue: &mpsc::Receiver<(Ticket, StateFile)>, answers: &UnboundedSender<Report>) {
     for (ticket, file) in queue {
         let begun = Instant::now();
-        let result = store.write(&file);
-        if answers.send(Written { ticket, result, took: begun.elapsed() }).is_err() {
+        let result = loop {
+            match store.write(&file) {
+                // The disk is not broken. Every write replaces the whole file, so it can be repeated.
+                Err(error) if descriptors::have_run_out(&error) => {
+                    if answers.send(Report::OutOfDescriptors).is_err() {
+                        return;
+                    }
+                    std::thread::sleep(DESCRIPTOR_AGAIN);
+                }
+                result => break result,
+            }
+        };
+        if answers.send(Report::Written(Written { ticket, result, took: begun.elapsed() })).is_err() {
             return;
         }
     }

@@ -69,8 +69,19 @@ fn main() -> ExitCode {
     run(&args, config, id)
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn run(args: &Args, config: Config, id: NodeId) -> ExitCode {
+/// Handshakes, the listener and other tasks that run between two turns of the event loop: strangers must not delay a
+/// heartbeat, and a step of a handshake may take a fraction of a millisecond.
+const TASKS_PER_TURN: u32 = 8;
+
+fn run(args: &Args, config: Config, id: NodeId) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().event_interval(TASKS_PER_TURN).build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(serve(args, config, id)),
+        Err(error) => complain(&format!("cannot start: {error}"), 1),
+    }
+}
+
+async fn serve(args: &Args, config: Config, id: NodeId) -> ExitCode {
     if std::env::var_os("CONCLAVE_DIE_WITH_PARENT").is_some() {
         // Set by `ctl up`: no member survives the command that started it.
         let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));

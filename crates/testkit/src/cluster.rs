@@ -1,5 +1,8 @@
 //! Clusters of real processes for tests: events are awaited, never slept for.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 
@@ -7,6 +10,7 @@ use client::{Client, MemberStatus, Observer};
 use serde_json::Value;
 
 use crate::machine::Machine;
+use crate::namespaces::Network;
 use crate::{Cluster, PATIENCE, Plan, Scratch, ctl, free_ports_elsewhere, node_binary, stderr, stdout};
 
 /// A running cluster and the event streams of its members.
@@ -57,6 +61,23 @@ impl Live {
         Live { observer: cluster.observer(), cluster, scratch, _machine: machine }
     }
 
+    /// Members that a shell starts after these words; no member runs.
+    pub fn behind_shell(plan: &Plan, words: &str) -> Self {
+        let (scratch, machine) = (Scratch::new("live").unwrap(), Machine::alone());
+        let binary = script(scratch.path(), &format!("{words}\nexec {} \"$@\"\n", node_binary().display()));
+        let ports = free_ports_elsewhere(plan.nodes).unwrap();
+        let cluster = Cluster::prepare(plan, scratch.path(), &ports, binary).unwrap();
+        Live { observer: cluster.observer(), cluster, scratch, _machine: machine }
+    }
+
+    /// Every member on a machine of its own; no member runs.
+    pub fn on_machines(plan: &Plan, network: &Network) -> Self {
+        let (scratch, machine) = (Scratch::new("live").unwrap(), Machine::alone());
+        let binary = script(scratch.path(), &network.node_on_its_machine());
+        let cluster = Cluster::prepare_at(plan, scratch.path(), &network.addresses(7400), binary).unwrap();
+        Live { observer: cluster.observer(), cluster, scratch, _machine: machine }
+    }
+
     fn started(mut self) -> Self {
         self.cluster.start_all().unwrap();
         self
@@ -100,6 +121,21 @@ impl Live {
         };
         let in_time = tokio::time::timeout(PATIENCE, asking).await.is_ok();
         assert!(in_time, "one of {ids:?} has no record of what it granted\n{}", self.logs());
+    }
+
+    /// Asks these members until their answers fit.
+    pub async fn statuses_that(&self, ids: &[u32], fits: impl Fn(&[MemberStatus]) -> bool) -> Vec<MemberStatus> {
+        let asking = async {
+            loop {
+                let all = self.ask(ids).await;
+                if fits(&all) {
+                    return all;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let answered = tokio::time::timeout(PATIENCE, asking).await;
+        answered.unwrap_or_else(|_| panic!("no such answers of {ids:?}\n{}", self.logs()))
     }
 
     /// The statuses of these members at a moment when none of them changed. Their counters only grow: if none has grown
@@ -171,4 +207,12 @@ impl Live {
     pub async fn leader(&self) -> String {
         stdout(&self.ctl(&["leader"]).await)
     }
+}
+
+/// An executable script below a directory.
+fn script(directory: &Path, lines: &str) -> PathBuf {
+    let path = directory.join("start-node");
+    std::fs::write(&path, format!("#!/bin/sh\n{lines}")).expect("a script");
+    std::fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("an executable script");
+    path
 }

@@ -11,6 +11,7 @@ mod commands;
 pub mod golden;
 pub mod lead;
 mod machine;
+pub mod namespaces;
 pub mod strace;
 pub mod volume;
 

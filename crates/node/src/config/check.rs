@@ -14,6 +14,8 @@ use super::{Config, Host, PEERS_MAX, PeerRole, split_address};
 
 const NAME_BYTES_MAX: usize = 64;
 const TIME_MIN: Duration = Duration::from_millis(1);
+/// A command asks its next question within less time than this.
+const CLIENT_IDLE_MIN: Duration = Duration::from_secs(1);
 const TIME_MAX: Duration = Duration::from_hours(1);
 
 /// The row of the configured algorithm. Without a usable name it is the default row, so that the other checks can run.
@@ -169,6 +171,7 @@ fn times(draft: &Draft, config: &Config, problems: &mut Problems) {
         ("answer_timeout", said.answer_timeout, TIME_MIN),
         ("coordinator_timeout", said.coordinator_timeout, TIME_MIN),
         ("lease", said.lease, TIME_MIN),
+        ("client_idle", said.client_idle, CLIENT_IDLE_MIN),
         ("start_grace", said.start_grace, Duration::ZERO),
         ("preempt_after", draft.cluster.preempt_after, Duration::ZERO),
     ];

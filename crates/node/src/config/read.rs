@@ -23,6 +23,7 @@ const ROLES: [(&str, PeerRole); 3] =
     [("member", PeerRole::Member), ("witness", PeerRole::Witness), ("learner", PeerRole::Learner)];
 
 /// The largest id; `config/example.toml` documents it.
+const CLIENT_IDLE: Duration = Duration::from_mins(5);
 const ID_MAX: u32 = 0xffff;
 
 /// The file as it is written: a missing key is `None`.
@@ -65,6 +66,7 @@ pub(super) struct Times {
     pub(super) start_grace: Option<Found<Duration>>,
     pub(super) lease: Option<Found<Duration>>,
     pub(super) max_drift: Option<Found<f64>>,
+    pub(super) client_idle: Option<Found<Duration>>,
     pub(super) on_close: Option<Found<OnClose>>,
 }
 
@@ -151,6 +153,7 @@ fn times(reader: &mut Reader<'_>, section: &Section<'_>) -> Times {
         start_grace: reader.duration(section, "start_grace"),
         lease: reader.duration(section, "lease"),
         max_drift: reader.fraction(section, "max_drift", 0.5),
+        client_idle: reader.duration(section, "client_idle"),
         on_close: reader.choice(section, "on_close", &ON_CLOSE),
     }
 }
@@ -224,6 +227,7 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
         insecure: cluster.insecure.is_some_and(|found| found.value),
         chaos: cluster.chaos.is_some_and(|found| found.value),
         bind_volume: cluster.bind_volume.is_none_or(|found| found.value),
+        client_idle: or(draft.timing.client_idle, CLIENT_IDLE),
         on_change: value(&draft.on_change),
         lock_algorithm: value(&draft.lock_algorithm),
         priority_command: value(&draft.priority_command),

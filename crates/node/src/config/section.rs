@@ -39,6 +39,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "lease",
             "max_drift",
             "on_close",
+            "client_idle",
         ],
     ),
     ("peers", &["id", "address", "listen", "http", "priority", "role"]),

@@ -42,6 +42,10 @@ impl Attached {
         true
     }
 
+    pub(super) fn has(&self, client: ClientId) -> bool {
+        self.clients.iter().any(|attached| attached.client == client)
+    }
+
     pub(super) fn gone(&mut self, client: ClientId) {
         self.clients.retain(|attached| attached.client != client);
         self.waiting.retain(|waits| waits.client != client);

@@ -58,9 +58,13 @@ impl Daemon {
                 response
             }
             Request::History { after } => {
+                if let Err(why) = self.pages.begin(asked.client) {
+                    return Some(failed(FailCode::Failed, why));
+                }
                 if self.ledger.ask(asked, after) {
                     return None;
                 }
+                self.pages.end(asked.client);
                 failed(FailCode::Failed, "the disk is too slow for the ledger: ask again later".into())
             }
             Request::Attach => {
@@ -123,7 +127,7 @@ impl Daemon {
         self.publisher.publish(InstanceId::ELECTION, Happened::Faults(faults));
     }
 
-    fn drop_client(&mut self, client: ClientId) {
+    pub(super) fn drop_client(&mut self, client: ClientId) {
         self.net.close_client(client);
         self.client_gone(client);
     }

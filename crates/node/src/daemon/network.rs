@@ -1,6 +1,6 @@
 //! What the transport reports becomes input of the instances.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use algorithms::NodeId;
 use anyhow::bail;
@@ -10,10 +10,6 @@ use transport::{DownReason, Event as NetEvent, RefuseCode};
 use types::{Incarnation, InstanceId, since_boot};
 
 use super::Daemon;
-
-/// A member that is refused as a duplicate for this long is a duplicate. A restarted member is refused only until its peers
-/// notice that its old connections are dead.
-const DUPLICATE: Duration = Duration::from_secs(3);
 
 impl Daemon {
     /// Handles all events that are ready: events that arrived together are one turn.
@@ -33,7 +29,7 @@ impl Daemon {
         match event {
             NetEvent::Frame { from, payload } => self.frame_of(NodeId(from), payload),
             NetEvent::Up { peer, incarnation } => {
-                self.duplicate_since.clear();
+                self.duplicates.connected(peer);
                 self.voices.forget(NodeId(peer));
                 self.volume.met(NodeId(peer), incarnation);
                 self.clocks.forget(NodeId(peer));
@@ -56,7 +52,7 @@ impl Daemon {
             NetEvent::ClientUp { client, access } => self.clients.up(client, access),
             NetEvent::ClientFrame { client, payload } => self.call(client, &payload),
             NetEvent::ClientGone { client } => self.client_gone(client),
-            NetEvent::OutOfDescriptors => {}
+            NetEvent::OutOfDescriptors => self.out_of_descriptors(),
         }
         Ok(())
     }
@@ -88,11 +84,14 @@ impl Daemon {
             return Ok(());
         }
         if code == RefuseCode::Duplicate {
-            self.duplicate_since.entry(peer).or_insert_with(Instant::now);
-            let refused = self.duplicate_since.values().filter(|since| since.elapsed() >= DUPLICATE).count();
-            // One peer's word ends no process, unless there is only one peer.
-            if refused >= 2.min(self.config.peers.len() - 1) {
-                bail!("another process with id {} is in the cluster; member {peer} says: {text}", self.id);
+            let others = self.config.peers.len() - 1;
+            if self.duplicates.refused(peer, others, Instant::now()) {
+                bail!(
+                    "another process with id {} is in the cluster: a majority of the members is connected to it, and it \
+                     answers them. Stop that process, or start this one with an id and a data directory of its own. \
+                     Member {peer} says: {text}",
+                    self.id
+                );
             }
         }
         self.not_reached(peer);
@@ -121,7 +120,9 @@ mod tests {
         let incarnation = Incarnation { counter: 3, nonce: 9 };
         let expected = Command::Closed(NodeId(2), incarnation);
         assert_eq!(closed(2, incarnation, DownReason::Remote), Some(expected));
-        for why in [DownReason::Error, DownReason::Overflow, DownReason::Protocol, DownReason::Replaced] {
+        for why in
+            [DownReason::Error, DownReason::Overflow, DownReason::Protocol, DownReason::Replaced, DownReason::Silent]
+        {
             assert_eq!(closed(2, incarnation, why), None, "{why}");
         }
     }

@@ -1,6 +1,5 @@
 //! From the config and the disk to a daemon that runs.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +12,9 @@ use transport::Net;
 use types::InstanceId;
 
 use super::attached::Attached;
+use super::client_budgets::Pages;
 use super::clients::Clients;
+use super::duplicates::Duplicates;
 use super::stale::Voices;
 use super::volume::{self, Volume};
 use super::{Daemon, Home, Instances, Running};
@@ -68,6 +69,8 @@ impl Daemon {
         settings.secret.clone_from(&home.secret);
         settings.seen = volume.seen();
         settings.dial_timeout = config.settings.timing.suspect_after * 2;
+        settings.clients_max = home.descriptors.clients_max;
+        settings.unauthenticated_max = home.descriptors.unauthenticated_max;
         settings.backoff_max = Duration::from_millis(500);
         let mut publisher = Publisher::new(id, subscribers(&ledger, home.hooks.clone()));
         publisher.publish(InstanceId::ELECTION, Happened::Started { incarnation: incarnation.counter });
@@ -81,7 +84,9 @@ impl Daemon {
             ledger,
             notify: Notify::from_env(),
             process,
-            duplicate_since: BTreeMap::new(),
+            duplicates: Duplicates::default(),
+            pages: Pages::default(),
+            idle_check_at: None,
             voices,
             stale_run: None,
             said_missing: false,

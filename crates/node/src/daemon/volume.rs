@@ -20,7 +20,7 @@ use super::stale::Judgement;
 use super::{Daemon, Instances};
 use crate::binding::Binding;
 use crate::config::Config;
-use crate::disk::{Disk, Ticket, Written};
+use crate::disk::{Disk, Report, Ticket, Written};
 use crate::records::{self, AuthorityRecord, Kept};
 use crate::storage::{StateFile, VolumeRecord};
 
@@ -111,8 +111,8 @@ impl Volume {
         }
     }
 
-    /// The next finished write. Cancel-safe.
-    pub(super) async fn written(&mut self) -> Written {
+    /// The next report of the disk. Cancel-safe.
+    pub(super) async fn written(&mut self) -> Report {
         self.disk.written().await
     }
 
@@ -199,7 +199,7 @@ impl Volume {
     async fn write_now(&mut self) -> anyhow::Result<()> {
         let ticket = self.write_all();
         loop {
-            let written = self.disk.written().await;
+            let Report::Written(written) = self.disk.written().await else { continue };
             written.result.with_context(|| cannot_write(self.disk.path()))?;
             if written.ticket == ticket {
                 return Ok(());

@@ -58,6 +58,11 @@ impl Watchers {
         self.behind -= usize::from(self.all.remove(&subscription).is_some_and(|watcher| watcher.missed > 0));
     }
 
+    pub(crate) fn has(&self, client: ClientId) -> bool {
+        let any = Subscription { client, call: CallId(0) };
+        self.all.range(any.of_same_client()).next().is_some()
+    }
+
     pub(crate) fn gone(&mut self, client: ClientId) {
         self.all.retain(|subscription, _| subscription.client != client);
         self.behind = self.all.values().filter(|watcher| watcher.missed > 0).count();

@@ -1,6 +1,7 @@
 //! Clusters of real processes: elected, killed, paused, cut, starved of their disks.
 
 mod binary;
+mod budgets;
 mod catalog;
 mod chaos;
 mod disk_faults;
@@ -10,6 +11,7 @@ mod hostile;
 mod identity;
 mod instances;
 mod live;
+mod power;
 mod quorum;
 mod slew;
 mod strangers;

@@ -1,0 +1,157 @@
+//! Clients that take what they can get: requests, memory, file descriptors, connections. Members must not notice.
+
+use std::fs;
+
+use algorithms::catalog;
+use client::{Announcement, Call, CallId, Client, FailCode, Happened, InstanceId, Reply, Request, Response, Safety};
+use node::ledger::Ledger;
+use testkit::{Live, PATIENCE, Plan, done, strace};
+use transport::{ClientConnection, codec, connect_client};
+
+const ALL: &[u32] = &[1, 2, 3];
+
+fn three() -> Plan {
+    Plan { safety: Safety::Quorum, ..Plan::new(3, catalog::row(catalog::DEFAULT).unwrap()) }
+}
+
+fn resident_kib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a living process");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a resident size");
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")
+}
+
+async fn raw(live: &Live, id: u32) -> ClientConnection {
+    let endpoint = &live.cluster.endpoints()[id as usize - 1];
+    connect_client(&endpoint.address, live.cluster.settings()).await.unwrap()
+}
+
+/// A ledger of many entries, so that its pages are large.
+fn fill_ledger(live: &Live, id: u32) {
+    let data = live.cluster.data_directory(id);
+    fs::create_dir_all(&data).unwrap();
+    let ledger: Ledger<u32> = Ledger::open(&data, None);
+    let mut writer = ledger.writer();
+    for sequence in 0..1200 {
+        let what = Happened::Granted { epoch: sequence, holder: 1 };
+        writer.write(&Announcement {
+            member: id,
+            instance: InstanceId::ELECTION,
+            sequence,
+            wall_ms: 1,
+            boot_ns: 1,
+            what,
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_requests_for_the_ledger_costs_little_memory_and_no_election() {
+    const REQUESTS: u32 = 30_000;
+    let mut live = Live::alone_prepared(&three(), "");
+    ALL.iter().for_each(|&id| fill_ledger(&live, id));
+    live.cluster.start_all().unwrap();
+    let before = live.agreement_on(3, ALL).await;
+    let pid = live.cluster.pid(3).unwrap();
+    let resident = resident_kib(pid);
+    let (mut sender, mut receiver) = raw(&live, 3).await.split();
+    let asking = async {
+        for id in 0..REQUESTS {
+            let call =
+                Call { id: CallId(id), instance: InstanceId::ELECTION, request: Request::History { after: None } };
+            sender.send(&codec::to_vec(&call).unwrap()).await.unwrap();
+        }
+    };
+    let reading = async {
+        let (mut pages, mut refused, mut most) = (0, 0, 0);
+        for _ in 0..REQUESTS {
+            let frame = receiver.recv().await.unwrap().expect("still connected");
+            match codec::decode::<Reply>(&frame).unwrap().response {
+                Response::History(page) => {
+                    assert_eq!(page.entries.len(), 1000);
+                    pages += 1;
+                }
+                Response::Failed { code: FailCode::Failed, .. } => refused += 1,
+                other => panic!("{other:?}"),
+            }
+            most = most.max(resident_kib(pid));
+        }
+        (pages, refused, most)
+    };
+    let ((), (pages, refused, most)) = tokio::time::timeout(3 * PATIENCE, async { tokio::join!(asking, reading) })
+        .await
+        .expect("every request is answered");
+    assert!(pages > 0 && refused > 0, "{pages} pages, {refused} refused");
+    assert!(most < resident + (64 << 10), "{most} KiB after {resident} KiB");
+    assert_eq!(live.agreement_on(3, ALL).await, before, "no election");
+    assert!(live.client(3).await.history().await.unwrap().entries.len() > 1200, "one after another they are answered");
+}
+
+#[tokio::test]
+async fn a_client_that_sends_an_empty_frame_is_disconnected() {
+    let mut live = Live::start(&three());
+    live.agreement(ALL).await;
+    let mut connection = raw(&live, 1).await;
+    connection.send(b"").await.unwrap();
+    let end = tokio::time::timeout(PATIENCE, connection.recv()).await.expect("closed");
+    assert!(matches!(end, Ok(None) | Err(_)), "{end:?}");
+}
+
+#[tokio::test]
+async fn idle_clients_are_closed_and_watchers_are_not() {
+    let mut live = Live::start_with(&three(), "\n[timing]\nclient_idle = \"1s\"\n");
+    live.agreement(ALL).await;
+    let watching = live.client(1).await;
+    let mut watch = watching.watch().await.unwrap();
+    watch.next().await.unwrap().expect("the present standing");
+    let mut idle = raw(&live, 1).await;
+    let end = tokio::time::timeout(PATIENCE, idle.recv()).await.expect("closed");
+    assert!(matches!(end, Ok(None)), "{end:?}");
+    watching.status().await.expect("a watcher stays connected");
+}
+
+/// So many clients that no descriptor would be left for a member that returns, or for the disk.
+#[tokio::test]
+async fn clients_leave_descriptors_for_members_and_the_disk() {
+    let mut live = Live::behind_shell(&three(), "ulimit -n 160");
+    live.cluster.start_all().unwrap();
+    live.agreement_on(3, ALL).await;
+    let pids: Vec<_> = ALL[..2].iter().map(|&id| live.cluster.pid(id)).collect();
+    let mut crowd: Vec<Client> = Vec::new();
+    for id in [1, 2] {
+        let address = live.cluster.endpoints()[id - 1].address.clone();
+        for _ in 0..200 {
+            // Beyond its share a member refuses them.
+            crowd.extend(Client::connect(&address, live.cluster.settings()).await.ok());
+        }
+    }
+    assert!(crowd.len() >= 2 * 32, "{} clients", crowd.len());
+    live.kill(3).await;
+    let epoch = live.agreement_on(2, &ALL[..2]).await;
+    live.cluster.start(3).unwrap();
+    live.agreement_that(ALL, |leader, later| leader == 3 && later > epoch).await;
+    assert_eq!(ALL[..2].iter().map(|&id| live.cluster.pid(id)).collect::<Vec<_>>(), pids);
+    drop(crowd);
+}
+
+/// Descriptors may run out for the whole machine, whatever this process reserves.
+#[tokio::test]
+async fn a_write_without_a_descriptor_is_repeated_and_the_voter_goes_on() {
+    if !strace::works() {
+        return;
+    }
+    let mut live = Live::alone(&three());
+    let (_, epoch) = live.agreement(ALL).await;
+    live.voting(ALL).await;
+    let pid = live.cluster.pid(1).unwrap();
+    let temporary = live.cluster.data_directory(1).join("state.tmp");
+    let words = strace::inject(&temporary, &["openat:error=EMFILE:when=1..3".to_owned()]);
+    let Some(_strace) = strace::attach(&words, pid).await else { return };
+    done(&live.ctl(&["step-down"]).await);
+    live.agreement_that(ALL, |_, later| later > epoch).await;
+    testkit::until("the failed writes", || live.logs().contains("no file descriptor is left").then_some(())).await;
+    assert_eq!(live.cluster.pid(1), Some(pid));
+    // Another write, after the failures.
+    done(&live.ctl(&["step-down"]).await);
+    live.agreement_that(ALL, |_, later| later > epoch + 1).await;
+    assert_eq!(live.cluster.pid(1), Some(pid), "{}", live.logs());
+}
