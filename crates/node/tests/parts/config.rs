@@ -137,7 +137,7 @@ command = "echo 5"
     assert_eq!(config.lock_algorithm.as_deref(), Some("central"));
     assert_eq!(config.priority_command.as_deref(), Some("echo 5"));
     let unbuilt: Vec<usize> = config.notices.iter().map(|notice| notice.line).collect();
-    assert_eq!(unbuilt, [34, 36, 25], "asked for and not built: said, not silently dropped");
+    assert_eq!(unbuilt, [35, 37, 26], "asked for and not built: said, not silently dropped");
 }
 
 #[test]
