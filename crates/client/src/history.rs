@@ -118,8 +118,8 @@ impl MemberLedger {
         let last = self.entries.last().map_or(0, |last| last.sequence);
         match broken {
             LedgerBreak::Missing { from, to } if self.entries.is_empty() || from <= self.rotated() + 1 => {
-                let first = if from == to { format!("entry {to}") } else { format!("entries {from} to {to}") };
-                format!("member {id}'s ledger was deleted, or its beginning: {first} were written and are missing")
+                let which = format!("entries {from} to {to} were written and are missing");
+                format!("member {id}'s ledger was deleted, or its beginning: {which}")
             }
             LedgerBreak::Missing { from, to } if to == known && last < from => {
                 format!("member {id}'s ledger ends at entry {last}, its state file knows entry {to}")

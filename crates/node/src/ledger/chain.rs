@@ -27,7 +27,7 @@ impl Link {
 
 impl From<&Record> for Link {
     fn from(record: &Record) -> Self {
-        Link { sequence: record.entry.sequence, previous: record.previous, hash: record.hash }
+        Link { sequence: record.entry.sequence, previous: record.previous, hash: record.hash() }
     }
 }
 

@@ -47,7 +47,13 @@ pub(super) struct Record {
     pub(super) entry: LedgerEntry,
     /// The hash of the record before it; `None` in a record of version 1.
     pub(super) previous: Option<LedgerHash>,
-    pub(super) hash: LedgerHash,
+    bytes: [u8; RECORD_BYTES],
+}
+
+impl Record {
+    pub(super) fn hash(&self) -> LedgerHash {
+        hash(&self.bytes)
+    }
 }
 
 pub(super) fn head() -> [u8; RECORD_BYTES] {
@@ -106,7 +112,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
     let previous: LedgerHash = content.get(HASH_AT..)?.try_into().ok()?;
     let entry = entry(&mut Fields(&content[..HASH_AT]))?;
     let previous = (previous != LedgerHash::default()).then_some(previous);
-    Some(Record { entry, previous, hash: hash(&bytes[..RECORD_BYTES]) })
+    Some(Record { entry, previous, bytes: bytes.get(..RECORD_BYTES)?.try_into().ok()? })
 }
 
 fn entry(fields: &mut Fields<'_>) -> Option<LedgerEntry> {
@@ -288,7 +294,7 @@ mod tests {
         for kind in kinds() {
             let entry = entry(kind);
             let bytes = encode(&entry, &ORIGIN);
-            assert_eq!(decode(&bytes), Some(Record { entry, previous: Some(ORIGIN), hash: hash(&bytes) }));
+            assert_eq!(decode(&bytes), Some(Record { entry, previous: Some(ORIGIN), bytes }));
         }
         assert_eq!(head_version(&head()), Some(VERSION));
         assert_eq!(decode(&head()), None, "a head is no record");

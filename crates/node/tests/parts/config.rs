@@ -131,13 +131,13 @@ command = "echo 5"
     assert_eq!(config.settings.on_close, OnClose::Immediate);
     assert_eq!(config.settings.witnesses, [NodeId(65535)]);
     let first = &config.peers[0];
-    assert_eq!((first.uid(), first.role, first.line), (Uid { priority: 7, id: NodeId(65535) }, PeerRole::Witness, 21));
+    assert_eq!((first.uid(), first.role, first.line), (Uid { priority: 7, id: NodeId(65535) }, PeerRole::Witness, 22));
     assert_eq!(first.http.as_deref(), Some("n1:8400"));
     assert_eq!(config.on_change.as_deref(), Some("true"));
     assert_eq!(config.lock_algorithm.as_deref(), Some("central"));
     assert_eq!(config.priority_command.as_deref(), Some("echo 5"));
     let unbuilt: Vec<usize> = config.notices.iter().map(|notice| notice.line).collect();
-    assert_eq!(unbuilt, [34, 36, 25], "asked for and not built: said, not silently dropped");
+    assert_eq!(unbuilt, [35, 37, 26], "asked for and not built: said, not silently dropped");
 }
 
 #[test]
