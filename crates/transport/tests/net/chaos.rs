@@ -228,6 +228,16 @@ async fn a_cut_holds_no_more_than_the_queue() {
     }
 }
 
+/// A frame of 80 bytes takes 100: its length and its tag count as well.
+#[tokio::test]
+async fn the_queue_counts_frames_as_they_are_sealed() {
+    let [mut one, mut two] = members_with::<2>(|settings| settings.queue_bytes = 990);
+    connect(&mut one, 1, &mut two, 2).await;
+    assert!(one.inject(2, CUT));
+    let held = (0..20).take_while(|_| one.send(2, &[0; 80])).count();
+    assert_eq!(held, 9);
+}
+
 fn slow(delay: Duration) -> Faults {
     Faults { delay_out: delay, ..NONE }
 }
