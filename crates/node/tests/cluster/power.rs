@@ -5,6 +5,7 @@ use client::Safety;
 use testkit::namespaces::Network;
 use testkit::{Live, PATIENCE, Plan};
 
+const MEMBERS: u32 = 5;
 const ALL: &[u32] = &[1, 2, 3, 4, 5];
 /// A follower: the other followers do not watch it.
 const LOST: u32 = 2;
@@ -12,12 +13,13 @@ const LOST: u32 = 2;
 #[tokio::test]
 async fn a_machine_that_lost_its_power_is_connected_to_all_again_when_it_is_back() {
     for safety in [Safety::Quorum, Safety::Classic] {
-        let Some(mut network) = Network::new(ALL.len() as u32) else { return };
-        let plan = Plan { safety, ..Plan::new(ALL.len(), catalog::row(catalog::DEFAULT).unwrap()) };
+        let Some(mut network) = Network::new(MEMBERS) else { return };
+        let plan = Plan { safety, ..Plan::new(MEMBERS, catalog::row(catalog::DEFAULT).unwrap()) };
         let mut live = Live::on_machines(&plan, &network);
         live.cluster.start_all().unwrap();
         live.agreement_on(5, ALL).await;
-        let linked = |all: &[client::MemberStatus]| all.iter().all(|status| status.peers.iter().all(|peer| peer.connected));
+        let linked =
+            |all: &[client::MemberStatus]| all.iter().all(|status| status.peers.iter().all(|peer| peer.connected));
         live.statuses_that(ALL, linked).await;
 
         network.unplug(LOST);
