@@ -123,12 +123,20 @@ impl Live {
         assert!(in_time, "one of {ids:?} has no record of what it granted\n{}", self.logs());
     }
 
-    /// Asks these members until their answers fit.
+    /// Asks these members over new connections until all of them answer and their answers fit.
     pub async fn statuses_that(&self, ids: &[u32], fits: impl Fn(&[MemberStatus]) -> bool) -> Vec<MemberStatus> {
         let asking = async {
             loop {
-                let all = self.ask(ids).await;
-                if fits(&all) {
+                let mut all = Vec::new();
+                for &id in ids {
+                    let endpoint = &self.cluster.endpoints()[id as usize - 1];
+                    let client = Client::connect(&endpoint.address, self.cluster.settings()).await;
+                    all.extend(match client {
+                        Ok(client) => client.status().await.ok(),
+                        Err(_) => None,
+                    });
+                }
+                if all.len() == ids.len() && fits(&all) {
                     return all;
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,5 +1,7 @@
 //! Machines of a cluster as network namespaces behind one bridge: a machine can lose its power, so that no end of its
 //! connections ever leaves it. Needs root and `ip` (iproute2).
+//!
+//! The bridge is in a namespace of its own: the machine's rules for forwarded packets do not hold there.
 
 use std::process::Command;
 
@@ -22,13 +24,8 @@ impl Network {
         let process = std::process::id();
         let subnet = format!("10.{}.{}", 128 + process / 250 % 100, process % 250);
         let mut network = Network { name: format!("cv{process:x}"), subnet, machines: Vec::new() };
-        let bridge = network.name.clone();
-        let address = format!("{}.254/24", network.subnet);
-        let made = ip(&format!("link add {bridge} type bridge"))
-            .and_then(|()| ip(&format!("addr add {address} dev {bridge}")))
-            .and_then(|()| ip(&format!("link set {bridge} up")))
-            .and_then(|()| (1..=machines).try_for_each(|id| network.power_on(id)));
-        match made {
+        let made = network.make_bridge();
+        match made.and_then(|()| (1..=machines).try_for_each(|id| network.power_on(id))) {
             Ok(()) => Some(network),
             Err(why) => {
                 let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
@@ -37,6 +34,23 @@ impl Network {
                 None
             }
         }
+    }
+
+    /// The bridge, and a link from it to the tests.
+    fn make_bridge(&self) -> Result<(), String> {
+        let (name, subnet) = (&self.name, &self.subnet);
+        let hub = self.hub();
+        ip(&format!("netns add {hub}"))?;
+        ip(&format!("-n {hub} link add bridge type bridge"))?;
+        ip(&format!("-n {hub} link set bridge up"))?;
+        ip(&format!("link add {name} type veth peer name tests netns {hub}"))?;
+        ip(&format!("-n {hub} link set tests master bridge up"))?;
+        ip(&format!("addr add {subnet}.254/24 dev {name}"))?;
+        ip(&format!("link set {name} up"))
+    }
+
+    fn hub(&self) -> String {
+        format!("{}-hub", self.name)
     }
 
     /// The addresses of the machines, with this port.
@@ -53,14 +67,14 @@ impl Network {
 
     /// Nothing leaves the machine or reaches it. Its processes are killed after this and before [`Network::power_off`].
     pub fn unplug(&self, id: u32) {
-        ip(&format!("link set {}-{id} down", self.name)).expect("a link");
+        ip(&format!("-n {} link set to-{id} down", self.hub())).expect("a link");
     }
 
     /// Forgets every connection of the machine, as a kernel that ends does.
     pub fn power_off(&mut self, id: u32) {
         ip(&format!("netns del {}-{id}", self.name)).expect("a namespace");
         // The kernel removes the namespace later, and its link with it.
-        let _ = ip(&format!("link del {}-{id}", self.name));
+        let _ = ip(&format!("-n {} link del to-{id}", self.hub()));
         self.machines.retain(|machine| *machine != id);
     }
 
@@ -71,8 +85,9 @@ impl Network {
         ip(&format!("netns add {machine}"))?;
         self.machines.push(id);
         self.machines.sort_unstable();
-        ip(&format!("link add {machine} type veth peer name eth0 netns {machine}"))?;
-        ip(&format!("link set {machine} master {name} up"))?;
+        let hub = self.hub();
+        ip(&format!("-n {hub} link add to-{id} type veth peer name eth0 netns {machine}"))?;
+        ip(&format!("-n {hub} link set to-{id} master bridge up"))?;
         // The same hardware address as before: the other machines still know it.
         ip(&format!("-n {machine} link set eth0 address 02:00:00:00:00:{id:02x}"))?;
         ip(&format!("-n {machine} addr add {subnet}.{id}/24 dev eth0"))?;
@@ -87,6 +102,7 @@ impl Drop for Network {
             let _ = ip(&format!("netns del {}-{id}", self.name));
         }
         let _ = ip(&format!("link del {}", self.name));
+        let _ = ip(&format!("netns del {}", self.hub()));
     }
 }
 
