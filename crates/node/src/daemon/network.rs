@@ -76,8 +76,7 @@ impl Daemon {
         if code == RefuseCode::Duplicate {
             self.duplicate_since.entry(peer).or_insert_with(Instant::now);
             let refused = self.duplicate_since.values().filter(|since| since.elapsed() >= DUPLICATE).count();
-            // One peer's word ends no process, unless there is only one peer.
-            if refused >= 2.min(self.config.peers.len() - 1) {
+            if is_duplicate(refused, self.config.peers.len() - 1) {
                 bail!("another process with id {} is in the cluster; member {peer} says: {text}", self.id);
             }
         }
@@ -93,6 +92,11 @@ impl Daemon {
     }
 }
 
+/// One peer's word ends no process, unless there is only one peer.
+fn is_duplicate(refusing: usize, peers: usize) -> bool {
+    refusing >= peers.clamp(1, 2)
+}
+
 /// What a voter may conclude from the end of a connection: only a close by the far side can be the end of its process.
 fn closed(peer: u32, incarnation: Incarnation, why: DownReason) -> Option<Command> {
     (why == DownReason::Remote).then_some(Command::Closed(NodeId(peer), incarnation))
@@ -101,6 +105,12 @@ fn closed(peer: u32, incarnation: Incarnation, why: DownReason) -> Option<Comman
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_peer_of_several_does_not_end_the_process_as_a_duplicate() {
+        assert!(!is_duplicate(0, 0) && !is_duplicate(0, 1) && !is_duplicate(1, 2) && !is_duplicate(1, 4));
+        assert!(is_duplicate(1, 1) && is_duplicate(2, 2) && is_duplicate(2, 4));
+    }
 
     #[test]
     fn only_a_close_by_the_far_side_can_free_a_promise() {

@@ -31,7 +31,7 @@ async fn status_that(live: &Live, fits: impl Fn(&MemberStatus) -> bool) -> Membe
     let endpoint = &live.cluster.endpoints()[0].address;
     let asking = async {
         loop {
-            if let Ok(mut client) = Client::connect(endpoint, live.cluster.settings()).await
+            if let Ok(client) = Client::connect(endpoint, live.cluster.settings()).await
                 && let Ok(status) = client.status().await
                 && fits(&status)
             {
