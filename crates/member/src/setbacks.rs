@@ -12,7 +12,7 @@ use crate::positions::FullPos;
 use crate::settings::Settings;
 
 /// One setback of every member is forgiven after this time. A leadership that ends before is a short reign.
-pub(crate) const MEMORY: Duration = Duration::from_secs(300);
+pub(crate) const MEMORY: Duration = Duration::from_mins(5);
 /// A failure weighs as much as two restarts: the first restart delays nothing, the first failure does.
 const FAILURE: u8 = 2;
 const MAX: u8 = 6;
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_long_wait_that_the_operator_chose_is_never_shortened() {
-        let settings = Settings { preempt_after: Duration::from_secs(900), ..Settings::default() };
+        let settings = Settings { preempt_after: Duration::from_mins(15), ..Settings::default() };
         assert_eq!(patience(MAX, &settings), settings.preempt_after);
     }
 

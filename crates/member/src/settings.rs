@@ -56,7 +56,7 @@ impl Default for Settings {
             election: algorithms::Settings::default(),
             preempt: true,
             preempt_after: Duration::from_secs(1),
-            preempt_after_max: Duration::from_secs(300),
+            preempt_after_max: Duration::from_mins(5),
             timing: Timing::default(),
             on_close: OnClose::WaitLease,
             witnesses: Vec::new(),

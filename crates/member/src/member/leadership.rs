@@ -9,6 +9,7 @@ use crate::candidacy::ABSTAIN;
 use crate::children::Children;
 use crate::messages::{Claim, Context, Envelope, Event, Record, Timer};
 use crate::positions::FullPos;
+use crate::setbacks::MEMORY;
 use types::{Cause, Role, Standing};
 
 impl<E: Election, A: Authority> Member<E, A> {
@@ -107,7 +108,7 @@ impl<E: Election, A: Authority> Member<E, A> {
             self.candidacy.take_passed_over();
         }
         let leads = leader.is_some_and(|claim| claim.uid == ctx.me);
-        self.note_reign(ctx, leader, cause);
+        self.note_reign(ctx, leader, cause, out);
         if leads {
             self.round.decide();
         } else if self.candidacy.abstains() && (leader.is_some() || self.announced.role == Role::Leader) {
@@ -124,12 +125,14 @@ impl<E: Election, A: Authority> Member<E, A> {
     }
 
     /// A leader that is replaced by a better member, or gives its leadership away, has not failed.
-    fn note_reign(&mut self, ctx: &Context<'_>, leader: Option<Claim>, cause: Cause) {
+    fn note_reign(&mut self, ctx: &Context<'_>, leader: Option<Claim>, cause: Cause, out: &mut impl Outbox<Self>) {
         let (led, leads) = (self.announced.role == Role::Leader, leader.is_some_and(|claim| claim.uid == ctx.me));
         if !led && leads && Self::preempts(ctx) {
             self.setbacks.reign_begins();
+            out.set_timer(Timer::Tenure, Span::exactly(MEMORY));
         }
-        if led && !leads {
+        if led && !leads && self.setbacks.is_new_reign() {
+            out.cancel_timer(Timer::Tenure);
             let given_away = matches!(cause, Cause::SteppedDown | Cause::HandedOver);
             if given_away || leader.is_some_and(|claim| ctx.beats(claim.uid, ctx.me)) {
                 self.setbacks.forget_reign();

@@ -20,7 +20,6 @@ pub(super) struct ArmedTimers {
     watchdog: bool,
     /// With how many setbacks this member waits to take over.
     preempt: Option<u8>,
-    tenure: bool,
     pardon: bool,
     leap: bool,
     /// Rounds in a row that the watchdog ended.
@@ -87,10 +86,6 @@ impl<E: Election, A: Authority> Member<E, A> {
         if std::mem::replace(&mut self.armed.preempt, preempt) != preempt {
             let after = preempt.map(|setbacks| Span::jittered(setbacks::patience(setbacks, ctx.settings)));
             arm(Timer::Preempt, after, out);
-        }
-        let tenure = self.setbacks.is_new_reign();
-        if std::mem::replace(&mut self.armed.tenure, tenure) != tenure {
-            arm(Timer::Tenure, tenure.then_some(Span::exactly(setbacks::MEMORY)), out);
         }
         let pardon = self.setbacks.any();
         if std::mem::replace(&mut self.armed.pardon, pardon) != pardon {

@@ -189,23 +189,23 @@ fn better<A: Authority>(mut one: One<Bully, A>, setbacks: u8) -> (One<Bully, A>,
     (one, said.set(Timer::Preempt))
 }
 
-fn seconds(seconds: u64) -> Option<Span> {
-    Some(Span::jittered(Duration::from_secs(seconds)))
+fn wait(seconds: u64) -> Span {
+    Span::jittered(Duration::from_secs(seconds))
 }
 
 #[test]
 fn a_member_waits_as_long_as_others_remember_its_restarts_and_forgets_slowly() {
     let fresh = || classic(3, three(), Settings::default());
-    for (setbacks, wait) in [(0, 1), (1, 1), (2, 4), (3, 16), (u8::MAX, 300)] {
+    for (setbacks, seconds) in [(0, 1), (1, 1), (2, 4), (3, 16), (u8::MAX, 300)] {
         let (_, after) = better(fresh(), setbacks);
-        assert_eq!(after, seconds(wait), "{setbacks} setbacks");
+        assert_eq!(after, Some(wait(seconds)), "{setbacks} setbacks");
     }
     let (mut one, _) = better(fresh(), 0);
     let said = one.get(2, Envelope::Beat(Beat { setbacks: 3, ..beat_of(2, 4) }));
-    assert_eq!(said.set(Timer::Preempt), seconds(16), "it learns of them while it waits");
-    assert_eq!(said.set(Timer::Pardon), Some(Span::exactly(Duration::from_secs(300))));
+    assert_eq!(said.set(Timer::Preempt), Some(wait(16)), "it learns of them while it waits");
+    assert_eq!(said.set(Timer::Pardon), Some(Span::exactly(Duration::from_mins(5))));
     let said = one.fire(Timer::Pardon);
-    assert_eq!((said.set(Timer::Preempt), said.set(Timer::Pardon).is_some()), (seconds(4), true));
+    assert_eq!((said.set(Timer::Preempt), said.set(Timer::Pardon).is_some()), (Some(wait(4)), true));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn restarts_of_other_members_are_counted_and_reported_to_them() {
 /// The leader lost its connections, or a worse member with a later epoch appeared.
 #[test]
 fn a_short_reign_that_was_lost_delays_the_next_and_one_that_was_given_away_does_not() {
-    for (order, after) in [(None, seconds(4)), (Some(Command::StepDown), seconds(1))] {
+    for (order, after) in [(None, Some(wait(4))), (Some(Command::StepDown), Some(wait(1)))] {
         let mut one = leader();
         if let Some(order) = order {
             one.tell(order);
@@ -239,7 +239,7 @@ fn a_short_reign_that_was_lost_delays_the_next_and_one_that_was_given_away_does_
     }
     let mut one = leader();
     one.fire(Timer::Tenure);
-    assert_eq!(one.get(2, Envelope::Beat(beat_of(2, 7))).set(Timer::Preempt), seconds(1), "it led for long");
+    assert_eq!(one.get(2, Envelope::Beat(beat_of(2, 7))).set(Timer::Preempt), Some(wait(1)), "it led for long");
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn under_quorum_a_member_with_slow_writes_tries_its_disk_instead_of_the_leadersh
     one.settings.write_time = LEASE;
     let said = one.fire(Timer::Preempt);
     assert!(said.place(|effect| matches!(effect, Effect::Store(_))).is_some() && said.sent().is_empty(), "{said:?}");
-    assert_eq!(said.set(Timer::Preempt), seconds(4));
+    assert_eq!(said.set(Timer::Preempt), Some(wait(4)));
     let (mut one, _) = better(classic(3, three(), Settings::default()), 0);
     one.settings.write_time = LEASE;
     assert_eq!(

@@ -6,7 +6,7 @@ use algorithms::catalog::{self, Row};
 use member::Safety;
 use sim::{FaultOptions, Trouble, run_trouble};
 
-const LENGTH: Duration = Duration::from_secs(600);
+const LENGTH: Duration = Duration::from_mins(10);
 
 /// One algorithm of each topology. An algorithm that cannot leave a worse leader alone is none of them: it begins an
 /// election at every start.

@@ -9,6 +9,9 @@ use crate::cluster::Cluster;
 
 /// Members that need longer have failed.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// After this time a best member that was restarted once has taken over. One that was restarted often waits longer, unless
+/// an operator orders an election.
+const TAKE_OVER: Duration = Duration::from_secs(2);
 const LOG_LINES: usize = 3;
 /// After this time members have recorded all their peers.
 const WRITTEN_DOWN: Duration = Duration::from_millis(1500);
@@ -23,7 +26,13 @@ pub(super) async fn settle(cluster: &Cluster, observer: &mut Observer, best: Opt
         let (leader, _) = observer.agreed()?;
         (observer.views().len() == nodes && best.is_none_or(|best| best == leader)).then_some(leader)
     };
-    let _ = tokio::time::timeout(PATIENCE, observer.until(|observer| agreed(observer).is_some())).await;
+    let begun = Instant::now();
+    while agreed(observer).is_none() && begun.elapsed() < PATIENCE {
+        let _ = tokio::time::timeout(TAKE_OVER, observer.until(|observer| agreed(observer).is_some())).await;
+        if let Some((leader, _)) = observer.agreed().filter(|_| agreed(observer).is_none()) {
+            elect(cluster, leader).await;
+        }
+    }
     agreed(observer).ok_or_else(|| {
         let logs = cluster.ids().map(|id| format!("{id}: {}", cluster.log_tail(id, LOG_LINES)));
         let logs = logs.collect::<Vec<_>>().join("\n");
@@ -31,6 +40,16 @@ pub(super) async fn settle(cluster: &Cluster, observer: &mut Observer, best: Opt
         let (verdict, patience) = (observer.verdict(&Electorate::Anybody), format_duration(PATIENCE));
         anyhow!("members are {verdict} after {patience}, not all following {wanted}\n{logs}")
     })
+}
+
+/// A leader that does not answer is asked again later.
+async fn elect(cluster: &Cluster, leader: u32) {
+    let endpoint = cluster.endpoints().into_iter().find(|endpoint| endpoint.id == Some(leader));
+    let order = async {
+        let address = endpoint.map(|endpoint| endpoint.address).unwrap_or_default();
+        Client::connect(&address, cluster.settings()).await?.elect().await
+    };
+    let _ = within(TAKE_OVER, order).await;
 }
 
 /// Waits until the writes of a start are done: a member records a peer a second after it connected, and a process that
