@@ -49,7 +49,9 @@ impl FrameCodec {
         }
         out.reserve(PREFIX_BYTES + bytes);
         out.put_u32(bytes as u32);
-        parts.iter().for_each(|part| out.put_slice(part));
+        for part in parts {
+            out.put_slice(part);
+        }
         Ok(())
     }
 }
