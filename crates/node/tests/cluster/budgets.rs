@@ -52,7 +52,9 @@ fn fill_ledger(live: &Live, id: u32) {
 async fn a_flood_of_requests_for_the_ledger_costs_little_memory_and_no_election() {
     const REQUESTS: u32 = 30_000;
     let mut live = Live::alone_prepared(&three(), "");
-    ALL.iter().for_each(|&id| fill_ledger(&live, id));
+    for &id in ALL {
+        fill_ledger(&live, id);
+    }
     live.cluster.start_all().unwrap();
     let before = live.agreement_on(3, ALL).await;
     let pid = live.cluster.pid(3).unwrap();
