@@ -74,6 +74,8 @@ pub struct Client {
 #[derive(Debug)]
 struct Connection {
     sender: tokio::sync::Mutex<ClientSender>,
+    /// Held while the ledger is read: a member refuses a connection that asks for many pages at once.
+    ledger: tokio::sync::Mutex<()>,
     calls: Arc<Mutex<Calls>>,
     reader: AbortHandle,
     descriptor: OwnedFd,
@@ -127,7 +129,8 @@ impl Client {
         let calls = Arc::new(Mutex::new(Calls::default()));
         let reader = tokio::spawn(read(receiver, Arc::clone(&calls))).abort_handle();
         let sender = tokio::sync::Mutex::new(sender);
-        let connection = Arc::new(Connection { sender, calls, reader, descriptor, member, facts });
+        let ledger = tokio::sync::Mutex::new(());
+        let connection = Arc::new(Connection { sender, ledger, calls, reader, descriptor, member, facts });
         Ok(Client { connection, instance: InstanceId::ELECTION })
     }
 
@@ -156,6 +159,7 @@ impl Client {
 
     /// The member's whole ledger, page by page.
     pub async fn history(&self) -> Result<LedgerPage, ClientError> {
+        let _one_at_a_time = self.connection.ledger.lock().await;
         let mut all = LedgerPage::default();
         loop {
             let after = all.entries.last().map(|entry| entry.sequence);

@@ -38,6 +38,11 @@ impl Live {
         Self::prepare(plan, scratch, lines, Machine::shared()).started()
     }
 
+    /// All files exist, no member runs.
+    pub fn prepared(plan: &Plan, lines: &str) -> Self {
+        Self::prepare(plan, Scratch::new("live").unwrap(), lines, Machine::shared())
+    }
+
     /// Has the machine to itself: members that get no processor lose their leases, and some tests require that none is
     /// lost.
     pub fn alone(plan: &Plan) -> Self {

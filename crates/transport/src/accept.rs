@@ -97,8 +97,8 @@ pub(crate) async fn listen(listener: TcpListener, context: Arc<Context>, arrival
         by_age.retain(|(_, task)| !task.is_finished());
         let Some(attempt) = context.sources.begin(address.ip()) else { continue };
         let source = sources::source_of(address.ip());
-        let under_way = by_age.iter().map(|(source, _)| *source);
-        if let Some(ended) = sources::to_end(under_way, source, context.unauthenticated_max)
+        let under_way: Vec<IpAddr> = by_age.iter().map(|(source, _)| *source).collect();
+        if let Some(ended) = sources::to_end(&under_way, source, context.unauthenticated_max)
             && let Some((_, task)) = by_age.remove(ended)
         {
             task.abort();

@@ -113,21 +113,21 @@ pub(crate) fn share(source: IpAddr, max: usize) -> usize {
 /// Which of the handshakes under way, oldest first, must end before one of `source` may begin. An honest handshake takes
 /// milliseconds, so the oldest one is the most suspect: that of the same source if it has its share, else that of the
 /// source with most of them.
-pub(crate) fn to_end(under_way: impl Iterator<Item = IpAddr> + Clone, source: IpAddr, max: usize) -> Option<usize> {
+pub(crate) fn to_end(under_way: &[IpAddr], source: IpAddr, max: usize) -> Option<usize> {
     let mut of_source: HashMap<IpAddr, usize> = HashMap::new();
-    for one in under_way.clone() {
-        *of_source.entry(one).or_default() += 1;
+    for one in under_way {
+        *of_source.entry(*one).or_default() += 1;
     }
     let heaviest = if of_source.get(&source).is_some_and(|&count| count >= share(source, max)) {
         source
     } else if of_source.values().sum::<usize>() >= max.max(1) {
         // Of equals the one with the oldest handshake.
         let most = of_source.values().copied().max()?;
-        under_way.clone().find(|one| of_source.get(one) == Some(&most))?
+        *under_way.iter().find(|one| of_source.get(one) == Some(&most))?
     } else {
         return None;
     };
-    under_way.clone().position(|one| one == heaviest)
+    under_way.iter().position(|one| *one == heaviest)
 }
 
 #[cfg(test)]
@@ -184,18 +184,18 @@ mod tests {
     #[test]
     fn one_source_ends_its_own_handshakes_and_many_end_those_of_the_heaviest() {
         let flood = vec![ip(1); 4];
-        assert_eq!(to_end(flood.iter().copied(), ip(1), 16), Some(0), "it has its quarter");
-        assert_eq!(to_end(flood.iter().copied(), ip(2), 16), None);
+        assert_eq!(to_end(&flood, ip(1), 16), Some(0), "it has its quarter");
+        assert_eq!(to_end(&flood, ip(2), 16), None);
         let mut honest_first = vec![ip(9)];
         honest_first.extend(&flood);
-        assert_eq!(to_end(honest_first.iter().copied(), ip(1), 16), Some(1), "not the honest one, though it is older");
+        assert_eq!(to_end(&honest_first, ip(1), 16), Some(1), "not the honest one, though it is older");
         let full: Vec<IpAddr> = [9, 1, 1, 1, 2, 2, 2, 2].map(ip).to_vec();
-        assert_eq!(to_end(full.iter().copied(), ip(3), 8), Some(4), "the source with most of them");
+        assert_eq!(to_end(&full, ip(3), 8), Some(4), "the source with most of them");
         let local = IpAddr::from([127, 0, 0, 1]);
         let local_flood = [local; 12];
-        assert_eq!(to_end(local_flood.iter().copied(), local, 16), Some(0));
-        assert_eq!(to_end(local_flood[..11].iter().copied(), local, 16), None);
-        assert_eq!(to_end([].into_iter(), ip(1), 0), None);
+        assert_eq!(to_end(&local_flood, local, 16), Some(0));
+        assert_eq!(to_end(&local_flood[..11], local, 16), None);
+        assert_eq!(to_end(&[], ip(1), 0), None);
     }
 
     #[test]

@@ -66,7 +66,7 @@ mod tests {
                 duplicates.connected(2);
             }
         }
-        let later = start + Duration::from_secs(60);
+        let later = start + Duration::from_mins(1);
         assert!(!duplicates.refused(1, 2, later) && !duplicates.refused(2, 2, later));
     }
 }

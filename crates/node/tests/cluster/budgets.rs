@@ -7,7 +7,9 @@ use std::time::Duration;
 use algorithms::catalog;
 use client::{Announcement, Call, CallId, Client, FailCode, Happened, InstanceId, Reply, Request, Response, Safety};
 use node::ledger::Ledger;
-use testkit::{Live, PATIENCE, Plan, done, strace};
+use testkit::{Live, PATIENCE, Plan, done, resident_kib, stdout, strace};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use transport::{ClientConnection, codec, connect_client};
@@ -16,12 +18,6 @@ const ALL: &[u32] = &[1, 2, 3];
 
 fn three() -> Plan {
     Plan { safety: Safety::Quorum, ..Plan::new(3, catalog::row(catalog::DEFAULT).unwrap()) }
-}
-
-fn resident_kib(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a living process");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a resident size");
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")
 }
 
 async fn raw(live: &Live, id: u32) -> ClientConnection {
@@ -52,7 +48,9 @@ fn fill_ledger(live: &Live, id: u32) {
 async fn a_flood_of_requests_for_the_ledger_costs_little_memory_and_no_election() {
     const REQUESTS: u32 = 30_000;
     let mut live = Live::alone_prepared(&three(), "");
-    ALL.iter().for_each(|&id| fill_ledger(&live, id));
+    for &id in ALL {
+        fill_ledger(&live, id);
+    }
     live.cluster.start_all().unwrap();
     let before = live.agreement_on(3, ALL).await;
     let pid = live.cluster.pid(3).unwrap();
@@ -163,4 +161,33 @@ async fn a_write_without_a_descriptor_is_repeated_and_the_voter_goes_on() {
     done(&live.ctl(&["step-down"]).await);
     live.agreement_that(ALL, |_, later| later > epoch + 1).await;
     assert_eq!(live.cluster.pid(1), Some(pid), "{}", live.logs());
+}
+
+#[tokio::test]
+async fn a_flood_of_hellos_without_the_secret_deposes_no_leader() {
+    let mut live = Live::alone(&three());
+    live.agreement(ALL).await;
+    live.voting(ALL).await;
+    let before = live.agreement(ALL).await;
+    let leader = live.cluster.endpoints()[before.0 as usize - 1].address.clone();
+    // As large as a hello may be, with as many facts as fit, which once cost 3 ms each.
+    let mut body = [&b"conclave"[..], &[0, 2, 0, 3, 0]].concat();
+    body.resize(4096, 1);
+    let hello = [&(body.len() as u32).to_be_bytes()[..], &body].concat();
+    let mut pace = tokio::time::interval(Duration::from_millis(5));
+    let mut under_way = tokio::task::JoinSet::new();
+    for _ in 0..1000 {
+        pace.tick().await;
+        let (address, hello) = (leader.clone(), hello.clone());
+        under_way.spawn(async move {
+            let Ok(mut stream) = TcpStream::connect(&address).await else { return };
+            let _ = stream.write_all(&hello).await;
+            let _ = tokio::time::timeout(Duration::from_secs(1), stream.read(&mut [0; 64])).await;
+        });
+    }
+    while under_way.join_next().await.is_some() {}
+    assert_eq!(live.agreement(ALL).await, before, "{}", live.logs());
+    let history = stdout(&live.ctl(&["history", "--member-timeout", "5s"]).await);
+    let (audit, _) = live.json(&["audit"]).await;
+    assert_eq!(audit["reigns"].as_u64(), Some(1), "no reign but the first: {audit}\n{history}");
 }

@@ -1,10 +1,9 @@
 //! Strangers on the members' ports: garbage, other protocols, half frames, silence. Nothing may come of it.
 
-use std::fs;
 use std::time::Duration;
 
 use algorithms::catalog;
-use testkit::{Live, PATIENCE, Plan};
+use testkit::{Live, PATIENCE, Plan, resident_kib};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -21,12 +20,6 @@ fn greeting(number: usize) -> Vec<u8> {
         4 => vec![0, 0, 0, 4, 9, 9, 9, 9, 0, 0, 0, 1],
         _ => (0..4096).map(|at| (at * 31 + number) as u8).collect(),
     }
-}
-
-fn resident_kib(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a living process");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a resident size");
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")
 }
 
 #[tokio::test]

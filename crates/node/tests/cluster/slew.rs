@@ -16,7 +16,7 @@ const BEND: &str = "CONCLAVE_TEST_CLOCK";
 fn bent(clock: &str, lines: &str) -> Live {
     let row = catalog::row(catalog::DEFAULT).unwrap();
     let plan = Plan { safety: Safety::Quorum, chaos: true, ..Plan::new(3, row) };
-    let mut live = Live::alone_prepared(&plan, lines);
+    let mut live = Live::prepared(&plan, lines);
     live.cluster.set_variable(3, BEND, clock).unwrap();
     live.cluster.start_all().unwrap();
     live

@@ -113,35 +113,6 @@ async fn a_member_among_strangers_only_keeps_running() {
     }
 }
 
-#[tokio::test]
-async fn a_flood_of_hellos_without_the_secret_deposes_no_leader() {
-    let mut live = Live::alone(&five(Safety::Quorum));
-    live.agreement(ALL).await;
-    live.voting(ALL).await;
-    let before = live.agreement(ALL).await;
-    let leader = live.cluster.endpoints()[before.0 as usize - 1].address.clone();
-    // As large as a hello may be, with as many facts as fit, which once cost 3 ms each.
-    let mut body = [&b"conclave"[..], &[0, 2, 0, 3, 0]].concat();
-    body.resize(4096, 1);
-    let hello = [&(body.len() as u32).to_be_bytes()[..], &body].concat();
-    let mut pace = tokio::time::interval(Duration::from_millis(5));
-    let mut under_way = tokio::task::JoinSet::new();
-    for _ in 0..1000 {
-        pace.tick().await;
-        let (address, hello) = (leader.clone(), hello.clone());
-        under_way.spawn(async move {
-            let Ok(mut stream) = TcpStream::connect(&address).await else { return };
-            let _ = stream.write_all(&hello).await;
-            let _ = tokio::time::timeout(Duration::from_secs(1), stream.read(&mut [0; 64])).await;
-        });
-    }
-    while under_way.join_next().await.is_some() {}
-    assert_eq!(live.agreement(ALL).await, before, "{}", live.logs());
-    let history = stdout(&live.ctl(&["history", "--member-timeout", "5s"]).await);
-    let (audit, _) = live.json(&["audit"]).await;
-    assert_eq!(audit["reigns"].as_u64(), Some(1), "no reign but the first: {audit}\n{history}");
-}
-
 /// Carries bytes between clients and a member, keeps what the clients sent, and can add bytes to a stream.
 #[derive(Default)]
 struct Relay {
