@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use algorithms::catalog;
 use client::Safety;
-use testkit::{Live, Plan, ctl, free_ports_elsewhere, stderr, stdout, until};
+use testkit::{Live, Plan, ctl, free_ports_elsewhere, stderr, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
