@@ -15,6 +15,7 @@ use node::{daemon, log};
 /// 2 bad config or secret, or a volume that belongs elsewhere.
 #[derive(Parser, Debug)]
 #[command(version, about)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct Args {
     /// The cluster's config, the same file for all members
     #[arg(long, env = "CONCLAVE_CONFIG", value_name = "FILE")]

@@ -15,6 +15,7 @@ const BACKOFF_MAX: u32 = 4;
 
 /// Which of the lasting timers are set.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each timer, independent of each other")]
 pub(super) struct ArmedTimers {
     beat: bool,
     watchdog: bool,

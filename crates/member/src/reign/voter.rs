@@ -13,6 +13,7 @@ use crate::settings::OnClose;
 use types::Incarnation;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct Voter {
     /// The incarnation of this process: a part of the record.
     incarnation: Incarnation,

@@ -53,6 +53,21 @@ impl<P: Subject> QuorumModel<P> {
         self
     }
 
+    /// The first member leads and knows the id as agreed; the others have not heard that yet, and perhaps never will.
+    #[must_use]
+    pub fn named_by_the_first(mut self) -> Self {
+        self = self.named();
+        self.go(0, Cause::Fires(ReignTimer::Renew));
+        let agreed =
+            |state: &State<P>| state.nodes[0].disk.and_then(|record| record.cluster).is_some_and(|mark| mark.agreed);
+        while !agreed(&self.initial) {
+            let Flight { to, from, message } = self.initial.flying.pop_first().expect("the voters answer");
+            self.go(to, Cause::Receives { from, message, again: false });
+        }
+        self.initial.flying.clear();
+        self
+    }
+
     /// From now on voters take a closed connection for the end of a leader.
     #[must_use]
     pub fn freed_by_closing(mut self) -> Self {

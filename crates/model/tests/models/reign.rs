@@ -103,6 +103,10 @@ fn a_leader_hands_over_or_steps_down_without_an_overlap() {
 fn the_voters_agree_on_one_id_of_the_cluster() {
     complete("an id, one leader", &QuorumModel::led(2, Budget { renewals: 1, ..NOTHING }).named());
     bounded("an id, two leaders", &QuorumModel::led(1, Budget { renewals: 2, ..RIVAL }).named());
+    complete(
+        "an id that one member knows, another leader",
+        &QuorumModel::led(1, Budget { wants: [0, 0, 1], renewals: 1, ..NOTHING }).named_by_the_first(),
+    );
     let lost = Budget { renewals: 2, crashes: 1, wipes: 1, ..RIVAL };
     bounded("an id, two leaders, a lost disk", &QuorumModel::led(1, lost).named());
 }

@@ -183,7 +183,7 @@ impl VolumeRecord {
         }
         bytes.push(u8::from(self.binding.is_some()));
         if let Some(Binding { machine, inode, born }) = self.binding {
-            [machine, inode, born].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+            bytes.extend([machine, inode, born].map(u64::to_le_bytes).as_flattened());
         }
         Ok(bytes)
     }

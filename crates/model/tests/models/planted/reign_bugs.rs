@@ -260,29 +260,6 @@ impl Bug<Reign> for Childless {
     }
 }
 
-/// Takes the id of the cluster from any leader, also from one whose epoch it has not granted.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct AnyProposal;
-
-impl Bug<Reign> for AnyProposal {
-    fn step(&mut self, reign: &mut Reign, ctx: &Context<'_>, mut input: Input<Reign>, out: &mut List) {
-        let (granted, holder) = reign.granted();
-        let mut sender = None;
-        if let Input::Message { from, message: Msg::Naming(NamingMsg::Propose { holder: of, epoch, .. }) } = &mut input
-            && let Some(holder) = holder
-        {
-            sender = Some(*from);
-            (*from, *of, *epoch) = (holder.id, holder, granted);
-        }
-        step(reign, ctx, input, out);
-        for effect in out {
-            if let (Effect::Send { to, .. }, Some(sender)) = (effect, sender) {
-                *to = sender;
-            }
-        }
-    }
-}
-
 /// A leader proposes an id of its own without asking which id the voters know.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct AsksNoVoter;
