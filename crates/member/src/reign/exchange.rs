@@ -127,6 +127,9 @@ impl Reign {
         if self.leader.is_none() && self.candidate.succeeds() {
             out.announce(ReignEvent::SuccessionFailed);
         }
+        if self.leader.is_none() && self.candidate.bid().is_some() {
+            out.cancel_timer(ReignTimer::Renew);
+        }
         self.candidate.forget_bid(out);
     }
 

@@ -50,7 +50,7 @@ fn two_candidates_never_lead_at_once() {
 #[test]
 fn a_lease_is_extended_while_another_wants_to_lead() {
     complete("two candidates, a renewal", &QuorumModel::free(2, Budget { renewals: 1, ..DUEL }));
-    complete("a rival, two renewals", &with_refusals(QuorumModel::led(3, Budget { renewals: 2, ..RIVAL })));
+    complete("a rival, two renewals", &with_refusals(QuorumModel::led(2, Budget { renewals: 2, ..RIVAL })));
 }
 
 #[test]
