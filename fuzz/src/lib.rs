@@ -14,7 +14,15 @@ pub use cluster::{envelope, transcripts};
 pub use seed_values::seeds;
 
 /// Every target by its name.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[("config", config), ("envelope", envelope), ("request", request)];
+pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+    ("config", config),
+    ("envelope", envelope),
+    ("frame", transport::fuzzing::frames),
+    ("hello", transport::fuzzing::hello),
+    ("ledger", node::ledger::fuzz),
+    ("request", request),
+    ("state", node::storage::fuzz),
+];
 
 /// A frame of a client, or of a member to its client.
 pub fn request(bytes: &[u8]) {

@@ -23,6 +23,13 @@ pub fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     for (name, response) in replies {
         all.push(("request", format!("reply-{name}"), encoded(&Reply { to: CallId(7), response })));
     }
+    let mut number = |target: &'static str, values: Vec<Vec<u8>>| {
+        all.extend(values.into_iter().enumerate().map(|(at, bytes)| (target, format!("honest-{at}"), bytes)));
+    };
+    number("hello", transport::fuzzing::seeds());
+    number("frame", transport::fuzzing::seeds());
+    number("state", node::storage::fuzz_seeds());
+    number("ledger", node::ledger::fuzz_seeds());
     all.extend(configs().into_iter().map(|(name, bytes)| ("config", name, bytes)));
     all
 }

@@ -177,3 +177,31 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Storag
     let path = path.to_path_buf();
     move |source| StorageError::Io { action, path, source }
 }
+
+/// A state file of these bytes, and files with them as content behind sound checksums, for the fuzz target. What was
+/// read is written as the same state again.
+#[doc(hidden)]
+pub fn fuzz(bytes: &[u8]) {
+    let _ = StateFile::decode(bytes);
+    for format in [1, FORMAT] {
+        let Ok(file) = frame::seal(format, bytes) else { continue };
+        if let Ok(state) = StateFile::decode(&file)
+            && let Ok(again) = state.encode()
+        {
+            assert!(StateFile::decode(&again).is_ok_and(|read| read == state), "a state changed when it was written");
+        }
+    }
+}
+
+/// An honest state file, and the content of it.
+#[doc(hidden)]
+pub fn fuzz_seeds() -> Vec<Vec<u8>> {
+    let seen = std::collections::BTreeMap::from([(algorithms::NodeId(2), types::Incarnation { counter: 3, nonce: 4 })]);
+    let safety = member::Safety::Quorum;
+    let volume = VolumeRecord { id: algorithms::NodeId(1), refused: false, members: 5, safety, seen, binding: None };
+    let mut state = StateFile::new(volume);
+    state.put_record(types::InstanceId::ELECTION, RecordKind::Authority, vec![1, 2, 3]);
+    let file = state.encode().unwrap_or_default();
+    let content = frame::open(&file).map(|(_, content)| content.to_vec()).unwrap_or_default();
+    vec![file, content]
+}

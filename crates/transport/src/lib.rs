@@ -27,6 +27,8 @@ mod exchange;
 mod frame;
 #[cfg(test)]
 mod fuzz_tests;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handshake;
 mod hello;
 mod kind;

@@ -144,6 +144,13 @@ impl Opener {
     }
 }
 
+impl Opener {
+    /// For tests: opens the stream from its beginning again.
+    pub(crate) fn rewound(&self) -> Opener {
+        Opener { noise: Arc::clone(&self.noise), next: 0 }
+    }
+}
+
 impl fmt::Debug for Sealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sealer({})", self.next)

@@ -14,13 +14,6 @@ pub(crate) fn sessions() -> (Session, Session) {
     (dialler, acceptor)
 }
 
-impl Opener {
-    /// Opens the stream from its beginning again.
-    pub(crate) fn rewound(&self) -> Opener {
-        Opener { noise: Arc::clone(&self.noise), next: 0 }
-    }
-}
-
 fn seal(session: &mut Session, payload: &[u8]) -> BytesMut {
     let mut out = BytesMut::new();
     session.sealer.seal(payload, &mut out).unwrap();

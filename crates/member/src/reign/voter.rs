@@ -22,9 +22,7 @@ pub(super) struct Voter {
     longest_lease: Duration,
     /// The promise to `holder` runs.
     promised: bool,
-    /// The holder's latest request said that no child process depends on its leadership.
-    no_child: bool,
-    latest_request: u64,
+    latest: LatestRequest,
     /// A promise of an earlier incarnation may still run.
     settling: bool,
     /// The disk was lost: nothing is granted before the other voters have reported what was granted.
@@ -37,6 +35,14 @@ pub(super) struct Voter {
     foreign: bool,
     /// Its epoch has leapt within the last lease.
     leapt: bool,
+}
+
+/// The holder's latest request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+struct LatestRequest {
+    number: u64,
+    /// It said that no child process depends on the holder's leadership.
+    no_child: bool,
 }
 
 /// What the other voters reported to a blank voter.
@@ -63,8 +69,7 @@ impl Voter {
             holder: vote.and_then(|vote| vote.holder),
             longest_lease: vote.map_or(lease, |vote| vote.longest_lease.max(lease)),
             promised: false,
-            no_child: false,
-            latest_request: 0,
+            latest: LatestRequest::default(),
             settling: true,
             blank: vote.is_none().then(Survey::default),
             refused: NodeSet::default(),
@@ -209,7 +214,7 @@ impl Voter {
                 out.announce(ReignEvent::PromiseEnded { epoch: self.epoch, holder: old });
             }
             if self.holder != Some(holder) {
-                (self.latest_request, self.no_child) = (0, false);
+                self.latest = LatestRequest::default();
             }
             self.leap(ctx, epoch, out);
             self.epoch = epoch;
@@ -227,8 +232,8 @@ impl Voter {
 
     /// Bids may overtake each other: the latest one decides whether the holder has children.
     pub(super) fn heard(&mut self, request: u64, no_child: bool) {
-        if request >= self.latest_request {
-            (self.latest_request, self.no_child) = (request, no_child);
+        if request >= self.latest.number {
+            self.latest = LatestRequest { number: request, no_child };
         }
     }
 
@@ -267,7 +272,7 @@ impl Voter {
     /// The holder's process has ended, so nothing acts on the promise, unless a child of it still runs. False if the
     /// promise stays in force.
     pub(super) fn closed_there(&mut self, ctx: &Context<'_>, holder: Holder, out: &mut impl Outbox<Reign>) -> bool {
-        let void = self.promised && self.holder == Some(holder) && self.no_child;
+        let void = self.promised && self.holder == Some(holder) && self.latest.no_child;
         let void = void && ctx.settings.on_close == OnClose::Immediate;
         if void {
             out.cancel_timer(ReignTimer::Promise);
