@@ -100,7 +100,7 @@ async fn serve(args: &Args, config: Config, id: NodeId) -> ExitCode {
     }
     let data_dir = args.data_dir.clone().unwrap_or_else(|| PathBuf::from(format!("data/n{id}")));
     let start = Start { bootstrap: args.bootstrap, accept_members: args.accept_members, moved: args.moved };
-    let result = daemon::run(config, id, data_dir, start).await;
+    let result = Box::pin(daemon::run(config, id, data_dir, start)).await;
     log::drain();
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -18,7 +18,7 @@ const SECRET: &[u8] = b"the secret of a fuzzed cluster";
 
 /// The first bytes of a stranger, and every message of the handshake behind it.
 pub fn hello(bytes: &[u8]) {
-    // Another one: the first inputs contain an honest message under `SECRET`.
+    // Of another secret: the first inputs contain an honest message under `SECRET`.
     static KEYS: OnceLock<Keys> = OnceLock::new();
     let keys = KEYS.get_or_init(|| Keys::new(Secret::from_bytes(b"the secret of another cluster").ok().as_ref()));
     let Some(key) = keys.of(Access::Member) else { return };
@@ -42,6 +42,7 @@ pub fn hello(bytes: &[u8]) {
 /// A stream of a handshake in clear, and a stream inside a session: the first byte chooses. Inside, the bytes change an
 /// honest stream, and nothing but a beginning of it may open.
 pub fn frames(bytes: &[u8]) {
+    static HONEST: OnceLock<Option<(Opener, BytesMut)>> = OnceLock::new();
     let Some((&choice, rest)) = bytes.split_first() else { return };
     if choice % 2 == 0 {
         let mut input = BytesMut::from(rest);
@@ -50,7 +51,6 @@ pub fn frames(bytes: &[u8]) {
         }
         return;
     }
-    static HONEST: OnceLock<Option<(Opener, BytesMut)>> = OnceLock::new();
     let Some((opener, honest)) = HONEST.get_or_init(honest_stream) else { return };
     let mut opener = opener.rewound();
     // Each pair of bytes changes one byte of the stream; an odd byte at the end cuts it.

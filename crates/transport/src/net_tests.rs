@@ -209,7 +209,7 @@ async fn one_turn_takes_a_bounded_number_of_frames_from_all_clients_together() {
         clients.push(raw_client(&mut net).await);
     }
     for client in &mut clients {
-        let flood = sealed(client, &[&b"x"[..]; 10_000]);
+        let flood = sealed(client, &vec![&b"x"[..]; 10_000]);
         write(client, &flood).await;
     }
     let mut seen: HashMap<ClientId, usize> = HashMap::new();
