@@ -65,9 +65,9 @@ fn section(instance: u16, kind: u16, version: u16, length: u32, bytes: &[u8]) ->
 
 /// A file of format 2, with a sound volume and these sections after it.
 fn file_with(more: &[(u16, u16, u16, &[u8])]) -> Vec<u8> {
-    let volume = [&3_u32.to_le_bytes()[..], &[0], &99_u64.to_le_bytes(), &[1], &0_u16.to_le_bytes()].concat();
+    let volume = [&3_u32.to_le_bytes()[..], &[0], &99_u64.to_le_bytes(), &[1], &0_u16.to_le_bytes(), &[0]].concat();
     let mut content = (1 + more.len() as u16).to_le_bytes().to_vec();
-    content.extend(section(0, 1, 1, volume.len() as u32, &volume));
+    content.extend(section(0, 1, 2, volume.len() as u32, &volume));
     for &(instance, kind, version, bytes) in more {
         content.extend(section(instance, kind, version, bytes.len() as u32, bytes));
     }
@@ -149,12 +149,16 @@ fn a_file_of_another_kind_and_one_of_a_newer_version_are_told_apart() {
 #[test]
 fn a_section_of_a_newer_version_is_named_with_what_to_do() {
     let dir = Dir::new("newer-section");
-    for (instance, kind, name) in [(0, 3, "authority"), (0, 4, "algorithm"), (256, 3, "authority")] {
-        let error = refused(&dir, &file_with(&[(instance, kind, 2, b"from the future")]), name);
-        assert!(matches!(error, StorageError::NewerSection { version: 2, known: 1, .. }), "{error}");
+    for (instance, kind, name, reads) in [(0, 3, "authority", 2), (0, 4, "algorithm", 1), (256, 3, "authority", 2)] {
+        let newer = reads + 1;
+        let error = refused(&dir, &file_with(&[(instance, kind, newer, b"from the future")]), name);
+        let named =
+            matches!(error, StorageError::NewerSection { version, known, .. } if (version, known) == (newer, reads));
+        assert!(named, "{error}");
         let printed = error.to_string();
         assert!(printed.contains(&format!("the {name} section of the state file")), "{printed}");
-        assert!(printed.contains("(section version 2, this one reads up to 1): start that version"), "{printed}");
+        let versions = format!("(section version {newer}, this one reads up to {reads}): start that version");
+        assert!(printed.contains(&versions), "{printed}");
     }
 }
 
@@ -190,7 +194,7 @@ fn sections_that_nobody_knows_survive_a_rewrite_byte_for_byte() {
     store.write(&file).unwrap();
     drop(store);
     let after =
-        file_with(&[(0, 3, 1, b"new"), (0, 77, 9, b"of the election"), (1, 3, 5, b"locks"), (300, 1, 0, b"\0\xff")]);
+        file_with(&[(0, 3, 2, b"new"), (0, 77, 9, b"of the election"), (1, 3, 5, b"locks"), (300, 1, 0, b"\0\xff")]);
     assert_eq!(fs::read(dir.state()).unwrap(), after);
     let locks = Section { version: 5, bytes: b"locks".to_vec() };
     assert_eq!(read(dir.path()).unwrap().record(InstanceId(1), RecordKind::Authority), Some(&locks));
