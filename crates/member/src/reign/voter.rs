@@ -13,7 +13,6 @@ use crate::settings::OnClose;
 use types::Incarnation;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct Voter {
     /// The incarnation of this process: a part of the record.
     incarnation: Incarnation,
@@ -29,20 +28,25 @@ pub(super) struct Voter {
     blank: Option<Survey>,
     /// Members that were refused. They are told when they may ask again.
     refused: NodeSet,
-    /// What this voter knows of the cluster's id.
-    mark: Option<ClusterMark>,
-    /// Its own leader belongs to another cluster than this voter's disk: it grants nothing more.
-    foreign: bool,
+    name: Name,
     /// Its epoch has leapt within the last lease.
     leapt: bool,
 }
 
-/// The holder's latest request.
+/// Of the holder.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 struct LatestRequest {
-    number: u64,
+    request: u64,
     /// It said that no child process depends on the holder's leadership.
     no_child: bool,
+}
+
+/// What this voter knows of the cluster's id.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Name {
+    mark: Option<ClusterMark>,
+    /// Its own leader belongs to another cluster than this voter's disk: it grants nothing more.
+    foreign: bool,
 }
 
 /// What the other voters reported to a blank voter.
@@ -73,17 +77,16 @@ impl Voter {
             settling: true,
             blank: vote.is_none().then(Survey::default),
             refused: NodeSet::default(),
-            mark,
-            foreign: false,
+            name: Name { mark, foreign: false },
             leapt: false,
         }
     }
 
     /// Contains no vote while it is not known what was granted.
     pub(super) fn record(&self) -> VoterRecord {
-        let Voter { incarnation, epoch, holder, longest_lease, mark: cluster, .. } = *self;
+        let Voter { incarnation, epoch, holder, longest_lease, .. } = *self;
         let vote = self.blank.is_none().then_some(Vote { epoch, holder, longest_lease });
-        VoterRecord { incarnation, vote, cluster }
+        VoterRecord { incarnation, vote, cluster: self.name.mark }
     }
 
     pub(super) fn longest_lease(&self) -> Duration {
@@ -160,23 +163,23 @@ impl Voter {
     }
 
     pub(super) fn mark(&self) -> Option<ClusterMark> {
-        self.mark
+        self.name.mark
     }
 
     /// Its disk belongs to another cluster than its leader's.
     pub(super) fn is_foreign(&self) -> bool {
-        self.foreign
+        self.name.foreign
     }
 
     /// Takes the id of the cluster, on disk before anything else happens. False if this voter knows that another id was
     /// agreed on.
     pub(super) fn take(&mut self, mark: ClusterMark, out: &mut impl Outbox<Reign>) -> bool {
-        if let Some(known) = self.mark.filter(|known| known.agreed) {
-            self.foreign |= mark.agreed && known.id != mark.id;
+        if let Some(known) = self.name.mark.filter(|known| known.agreed) {
+            self.name.foreign |= mark.agreed && known.id != mark.id;
             return known.id == mark.id;
         }
-        if self.mark != Some(mark) {
-            self.mark = Some(mark);
+        if self.name.mark != Some(mark) {
+            self.name.mark = Some(mark);
             out.persist(self.record());
         }
         true
@@ -184,13 +187,13 @@ impl Voter {
 
     pub(super) fn would_grant(&self, holder: Holder, after: Option<Released>) -> bool {
         let free = !self.promised || self.holder == Some(holder) || self.let_go(after);
-        free && !self.settling && self.blank.is_none() && !self.foreign
+        free && !self.settling && self.blank.is_none() && !self.name.foreign
     }
 
     /// A running promise is never overridden, except by a release of the holder itself.
     pub(super) fn grants(&self, epoch: Epoch, holder: Holder, after: Option<Released>) -> bool {
         let same = self.holder == Some(holder);
-        let possible = self.blank.is_none() && !self.foreign && self.is_near(Epoch(epoch.0.saturating_sub(1)));
+        let possible = self.blank.is_none() && !self.name.foreign && self.is_near(Epoch(epoch.0.saturating_sub(1)));
         possible
             && match epoch.cmp(&self.epoch) {
                 Ordering::Less => false,
@@ -232,8 +235,8 @@ impl Voter {
 
     /// Bids may overtake each other: the latest one decides whether the holder has children.
     pub(super) fn heard(&mut self, request: u64, no_child: bool) {
-        if request >= self.latest.number {
-            self.latest = LatestRequest { number: request, no_child };
+        if request >= self.latest.request {
+            self.latest = LatestRequest { request, no_child };
         }
     }
 
@@ -322,7 +325,7 @@ impl Voter {
         if enough {
             self.blank = None;
             self.epoch = survey.epoch;
-            self.mark = self.mark.max(survey.mark);
+            self.name.mark = self.name.mark.max(survey.mark);
             out.persist(self.record());
         }
         enough

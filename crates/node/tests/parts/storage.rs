@@ -196,7 +196,7 @@ fn sections_that_nobody_knows_survive_a_rewrite_byte_for_byte() {
     store.write(&file).unwrap();
     drop(store);
     let after =
-        file_with(&[(0, 3, 1, b"new"), (0, 77, 9, b"of the election"), (1, 3, 5, b"locks"), (300, 1, 0, b"\0\xff")]);
+        file_with(&[(0, 3, 2, b"new"), (0, 77, 9, b"of the election"), (1, 3, 5, b"locks"), (300, 1, 0, b"\0\xff")]);
     assert_eq!(fs::read(dir.state()).unwrap(), after);
     let locks = Section { version: 5, bytes: b"locks".to_vec() };
     assert_eq!(read(dir.path()).unwrap().record(InstanceId(1), RecordKind::Authority), Some(&locks));
