@@ -55,10 +55,15 @@ impl<P: Subject> QuorumModel<P> {
                 steps.push((at, Cause::Receives { from, message, again: true }));
             }
         }
-        let again = node.timers().filter(|(timer, _)| matches!(timer, ReignTimer::Renew | ReignTimer::Retry));
+        let leads = node.claim.is_some();
+        // A candidate's renewal only makes it renew as soon as it leads, which a leader here may do at any moment.
+        let again = node.timers().filter(|&(timer, _)| match timer {
+            ReignTimer::Renew => leads,
+            ReignTimer::Retry => true,
+            ReignTimer::Promise | ReignTimer::Settle | ReignTimer::Lease(_) => false,
+        });
         steps.extend(again.map(|(timer, _)| (at, Cause::Fires(timer))));
         steps.extend(node.asked.is_some().then_some((at, Cause::Assented)));
-        let leads = node.claim.is_some();
         // Useful to a member that leads or bids.
         let stands = leads || node.timers().any(|(timer, _)| matches!(timer, ReignTimer::Lease(_)));
         let mut tell = |may: bool, command| steps.extend(may.then_some((at, Cause::Told(command))));

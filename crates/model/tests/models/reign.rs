@@ -13,7 +13,7 @@ const RIVAL: Budget = Budget { wants: [0, 1, 0], ..NOTHING };
 
 /// All of it is looked at.
 fn complete(label: &str, model: &QuorumModel<Reign>) {
-    check(label, model, Limits::new(8_000_000, 0)).is_complete();
+    check(label, model, Limits::new(12_000_000, 0)).is_complete();
 }
 
 /// It is too large for that.
@@ -50,7 +50,7 @@ fn two_candidates_never_lead_at_once() {
 #[test]
 fn a_lease_is_extended_while_another_wants_to_lead() {
     complete("two candidates, a renewal", &QuorumModel::free(2, Budget { renewals: 1, ..DUEL }));
-    complete("a rival, two renewals", &with_refusals(QuorumModel::led(2, Budget { renewals: 2, ..RIVAL })));
+    complete("a rival, two renewals", &with_refusals(QuorumModel::led(3, Budget { renewals: 2, ..RIVAL })));
 }
 
 #[test]
