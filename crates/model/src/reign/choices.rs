@@ -60,7 +60,8 @@ impl<P: Subject> QuorumModel<P> {
         let again = node.timers().filter(|&(timer, _)| match timer {
             ReignTimer::Renew => leads,
             ReignTimer::Retry => true,
-            ReignTimer::Promise | ReignTimer::Settle | ReignTimer::Lease(_) => false,
+            // No epoch of a model leaps.
+            ReignTimer::Promise | ReignTimer::Settle | ReignTimer::Lease(_) | ReignTimer::Leap => false,
         });
         steps.extend(again.map(|(timer, _)| (at, Cause::Fires(timer))));
         steps.extend(node.asked.is_some().then_some((at, Cause::Assented)));
