@@ -102,6 +102,21 @@ fn every_variable_that_tests_and_scripts_name_is_in_the_table() {
     assert!(unused.is_empty(), "no test and no script names {unused:?}");
 }
 
+#[test]
+fn every_attack_of_the_security_page_names_a_test_that_exists() {
+    let page = fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let sources = files(tests());
+    let mut named = 0;
+    for (module, test) in page.split('`').filter_map(|word| word.split_once("::")) {
+        let holds = |(path, text): &(PathBuf, String)| {
+            path.ends_with(format!("{module}.rs")) && text.contains(&format!("fn {test}("))
+        };
+        assert!(sources.iter().any(holds), "docs/security.md names {module}::{test}, which does not exist");
+        named += 1;
+    }
+    assert!(named >= 13, "only {named} tests are named");
+}
+
 fn short(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
