@@ -2,6 +2,7 @@
 //! clusters whose frames are the first inputs.
 
 use std::collections::VecDeque;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use algorithms::catalog::{ROWS, Row};
@@ -21,23 +22,40 @@ const INPUTS_MAX: usize = 64;
 /// The first byte chooses algorithm and safety. Then inputs follow: `sender and kind (1) | length (1) | bytes`.
 pub fn envelope(bytes: &[u8]) {
     let [choice, inputs @ ..] = bytes else { return };
+    static RUNS: OnceLock<Vec<Transcript>> = OnceLock::new();
+    let runs = RUNS.get_or_init(|| (0..choices()).map(honest).collect());
     let (row, safety) = chosen(*choice);
-    member::dispatch(row, safety, Fuzzed { inputs });
+    let record = &runs[usize::from(*choice % choices())].record;
+    member::dispatch(row, safety, Fuzzed { inputs, record });
+}
+
+/// An honest run as one member saw it: its inputs, and the record on its disk at the end. A fuzzed member begins with that
+/// record: it has a past and votes.
+struct Transcript {
+    inputs: Vec<u8>,
+    record: Vec<u8>,
+}
+
+fn choices() -> u8 {
+    (2 * ROWS.len()) as u8
+}
+
+fn honest(choice: u8) -> Transcript {
+    let (row, safety) = chosen(choice);
+    member::dispatch(row, safety, Honest)
 }
 
 /// Honest runs of small clusters as inputs of [`envelope`], one of every algorithm and kind of safety.
 pub fn transcripts() -> Vec<(String, Vec<u8>)> {
-    let choices = 0..(2 * ROWS.len()) as u8;
     let run = |choice: u8| {
         let (row, safety) = chosen(choice);
-        let inputs = member::dispatch(row, safety, Honest);
-        (format!("{}-{}", row.name, safety.name()), [vec![choice], inputs].concat())
+        (format!("{}-{}", row.name, safety.name()), [vec![choice], honest(choice).inputs].concat())
     };
-    choices.map(run).collect()
+    (0..choices()).map(run).collect()
 }
 
 fn chosen(choice: u8) -> (&'static Row, Safety) {
-    let choice = usize::from(choice) % (2 * ROWS.len());
+    let choice = usize::from(choice % choices());
     (&ROWS[choice / 2], if choice % 2 == 0 { Safety::Classic } else { Safety::Quorum })
 }
 
@@ -53,14 +71,18 @@ struct Running<'a, E: Election, A: Authority> {
     driver: Driver<Member<E, A>, Duration>,
     dice: Dice,
     now: Duration,
+    /// The newest record on its disk.
+    record: Vec<u8>,
 }
 
 impl<'a, E: Election, A: Authority> Running<'a, E, A> {
-    fn start(id: u32, view: &'a View, settings: &'a Settings) -> Self {
+    /// Without a record the disk is empty.
+    fn start(id: u32, view: &'a View, settings: &'a Settings, record: &[u8]) -> Self {
         let me = Uid::plain(id);
         let mut dice = Dice(u64::from(id));
         let ctx = Ctx { me, view, settings, dice: dice.roll() };
-        Running { me, view, settings, driver: Driver::start(&ctx, None), dice, now: Duration::ZERO }
+        let driver = Driver::start(&ctx, codec::decode(record).ok());
+        Running { me, view, settings, driver, dice, now: Duration::ZERO, record: record.to_vec() }
     }
 
     fn step(&mut self, input: Input<Member<E, A>>) {
@@ -85,7 +107,10 @@ impl<'a, E: Election, A: Authority> Running<'a, E, A> {
                 Effect::Send { to, message, .. } => {
                     sent.push((to, codec::to_vec(&message).expect("a message of ours can be written")));
                 }
-                Effect::Persist(_) => self.driver.written(),
+                Effect::Persist(record) => {
+                    self.record = codec::to_vec(&record).expect("a record of ours can be written");
+                    self.driver.written();
+                }
                 Effect::Store(record) => self.step(Input::Stored(record)),
                 Effect::Announce(_) | Effect::SetTimer(..) | Effect::CancelTimer(_) => {}
             }
@@ -103,6 +128,7 @@ impl<'a, E: Election, A: Authority> Running<'a, E, A> {
 
 struct Fuzzed<'b> {
     inputs: &'b [u8],
+    record: &'b [u8],
 }
 
 impl MemberVisitor for Fuzzed<'_> {
@@ -110,7 +136,10 @@ impl MemberVisitor for Fuzzed<'_> {
 
     fn visit<E: Election, A: Authority>(self, row: &'static Row) {
         let (view, settings) = (view(row), Settings::default());
-        let mut member = Running::<E, A>::start(ME, &view, &settings);
+        let mut member = Running::<E, A>::start(ME, &view, &settings, self.record);
+        member.carry_out();
+        // Every promise of the process before is over.
+        member.passes(Duration::from_secs(1));
         member.carry_out();
         let mut rest = self.inputs;
         for _ in 0..INPUTS_MAX {
@@ -145,12 +174,12 @@ fn command(bytes: &[u8], about: NodeId) -> Command {
 struct Honest;
 
 impl MemberVisitor for Honest {
-    type Output = Vec<u8>;
+    type Output = Transcript;
 
-    fn visit<E: Election, A: Authority>(self, row: &'static Row) -> Vec<u8> {
+    fn visit<E: Election, A: Authority>(self, row: &'static Row) -> Transcript {
         let (view, settings) = (view(row), Settings::default());
         let mut members: Vec<Running<'_, E, A>> =
-            (1..=MEMBERS).map(|id| Running::start(id, &view, &settings)).collect();
+            (1..=MEMBERS).map(|id| Running::start(id, &view, &settings, &[])).collect();
         let mut seen = Vec::new();
         for from in (1..=MEMBERS).filter(|&id| id != ME).map(NodeId) {
             seen.extend([(from.0 / 2) as u8, 0]);
@@ -178,6 +207,7 @@ impl MemberVisitor for Honest {
                 on_the_way.extend(member.carry_out().into_iter().map(|(next, bytes)| (to, next, bytes)));
             }
         }
-        seen
+        let me = members.iter().find(|member| member.me.id.0 == ME).expect("one of the members");
+        Transcript { inputs: seen, record: me.record.clone() }
     }
 }
