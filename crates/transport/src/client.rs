@@ -58,8 +58,6 @@ pub enum RecvError {
     Frame(#[from] FrameError),
     #[error("the connection ended inside a frame")]
     Truncated,
-    #[error("the member sent a frame that this program does not know: use the same release on both sides")]
-    Kind,
 }
 
 /// An authenticated connection to one member.

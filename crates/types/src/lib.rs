@@ -2,8 +2,10 @@
 //!
 //! Values only: nothing here decides anything. Enums travel as numbers between processes and are words in JSON alone.
 //!
-//! - `access`: what an authenticated process may do. `id`: members, epochs, fencing tokens. `standing`: roles, causes of a change, kinds of safety.
-//! - `cluster_id`: the identity of a cluster's history. `incarnation`: one start of a process. `instance`: the machines that share one process.
+//! - `access`: what an authenticated process may do. `id`: members, epochs, fencing tokens. `standing`: roles, causes of
+//!   a change, kinds of safety.
+//! - `cluster_id`: the identity of a cluster's history. `incarnation`: one start of a process. `instance`: the machines
+//!   that share one process.
 //! - `clock`: the clocks of leases and of stamps. `duration`: how durations are written. `dice`: random words from a seed.
 
 mod access;

@@ -31,7 +31,7 @@ impl From<&Record> for Link {
     }
 }
 
-/// What the next record continues: the newest one found, or the newest one known, if that one is not there.
+/// What the next record continues: the newest record found, or the head that the state file knows, if the ledger lacks it.
 pub(super) fn tail(links: &[Link], known: Option<LedgerHead>) -> Link {
     let found = links.last().copied().unwrap_or(Link::START);
     match known {

@@ -44,7 +44,7 @@ async fn all_voters_agree_on_one_id_and_keep_it_over_restarts_and_lost_disks() {
     assert!(epoch > 1 << 30, "a new cluster begins at the time of day: {epoch}");
 }
 
-/// All data directories are emptied but one, and that one comes back when the others are a cluster again.
+/// All data directories but that of one member are emptied. That member returns when the others are a new cluster.
 #[tokio::test]
 async fn a_forgotten_volume_of_an_earlier_cluster_ends_nobody() {
     let mut live = Live::start(&three());

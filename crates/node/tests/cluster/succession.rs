@@ -1,4 +1,4 @@
-//! The best member of real processes has a slow disk, or is killed again and again: it does not keep taking leadership
+//! The best member of real processes has a slow disk, or is killed every few seconds: it does not keep taking leadership
 //! away from a healthy leader.
 //!
 //! `CONCLAVE_SUCCESSION_SECONDS=120` observes each cluster for that long instead of 20 seconds.

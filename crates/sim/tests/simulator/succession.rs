@@ -1,4 +1,4 @@
-//! The best member has a slow disk, or its process ends again and again: the other members are not disturbed for long.
+//! The best member has a slow disk, or its process ends every few seconds: the other members are not disturbed for long.
 
 use std::time::Duration;
 
