@@ -11,19 +11,28 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
+use types::Access;
 
 use crate::admit::Claim;
+use crate::certificate::Certificate;
 use crate::chaos::FaultMap;
 use crate::codec;
 use crate::dial::{Connected, DialError};
 use crate::exchange::{Channel, ExchangeError, SecureChannel};
-use crate::handshake::{Answer, Identity, PeerId, Refusal, RefuseCode, Reply, Verdict, check_key_id};
+use crate::frame::{FLIGHT_MAX_BYTES, FrameError};
+use crate::handshake::{
+    ANYBODY, Answer, Identity, PeerId, Refusal, RefuseCode, Reply, Verdict, check_dialler, check_key_id,
+};
+use crate::handshake_thread;
 use crate::hello::{AcceptorHello, DiallerHello, HEADER_BYTES, Header, HelloError, SPOKEN};
+use crate::keyring::Proof;
 use crate::loglimit::{LogLimit, Topic};
 use crate::noise;
+use crate::secret::BY_CERTIFICATE;
 use crate::seen::Seen;
 use crate::socket;
 use crate::sources::{self, Attempt, Sources};
+use crate::tls;
 
 /// How long a refused dialler has to read the reason.
 const LINGER: Duration = Duration::from_millis(500);
@@ -34,7 +43,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) identity: Identity,
-    pub(crate) known: HashSet<PeerId>,
+    /// The peers of the list; `None` if every member id may connect.
+    pub(crate) known: Option<HashSet<PeerId>>,
     pub(crate) handshake_deadline: Duration,
     pub(crate) unauthenticated_max: usize,
     pub(crate) log_limit: LogLimit,
@@ -52,6 +62,12 @@ pub(crate) enum Arrival {
         result: Result<Connected, DialError>,
     },
     Accepted(Accepted),
+    /// The process at this address was asked for its id; `None`: it told none.
+    Introduced {
+        address: String,
+        attempt: u64,
+        id: Option<PeerId>,
+    },
     /// A process with the members' key says that it is this peer, and calls this member's incarnation stale.
     Doubted(PeerId),
     /// No connection can be accepted.
@@ -148,6 +164,7 @@ async fn serve(
                 let _ = arrivals.send(Arrival::Doubted(peer)).await;
             }
         }
+        Ok(Err(AcceptError::Asked)) => attempt.proved(),
         Ok(Err(AcceptError::Exchange(error))) => log_garbage(&context, address, &error.to_string()),
         Err(_) => log_garbage(&context, address, "handshake deadline passed"),
     }
@@ -160,6 +177,9 @@ enum AcceptError {
     NoSession(Box<NoSession>),
     #[error(transparent)]
     RefusedByDialler(Refusal),
+    /// The dialler asked for the id of this process, and was told.
+    #[error("asked for an id")]
+    Asked,
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
 }
@@ -196,15 +216,62 @@ async fn secure(mut channel: Channel, context: &Context) -> Result<SecureChannel
             };
         }
     };
+    let proof = context.identity.keyring.current();
     // A member has all keys: `Net::start` has checked it.
-    let Some(key) = context.identity.keys.of(theirs.access) else { return Err(ExchangeError::Closed.into()) };
-    let ours = Header { versions: SPOKEN, access: theirs.access, key_id: key.id }.to_bytes();
-    if let Err(refusal) = check_key_id(theirs.key_id, key.id) {
-        return no_session(channel, refusal, ours.to_vec());
+    let Some(first) = proof.key_id(theirs.access) else { return Err(ExchangeError::Closed.into()) };
+    let other_key = |channel| {
+        let hint = Header { versions: SPOKEN, access: theirs.access, key_id: first }.to_bytes();
+        let refusal = check_key_id(theirs.key_id, first).err();
+        let refusal = refusal.unwrap_or_else(|| Refusal::new(RefuseCode::Secret, "wrong secret"));
+        no_session(channel, refusal, hint.to_vec())
+    };
+    match &*proof {
+        Proof::Secret { keys, .. } => {
+            let Some(key) = keys.named(theirs.access, theirs.key_id) else { return other_key(channel) };
+            let ours = Header { versions: SPOKEN, access: theirs.access, key_id: key.id }.to_bytes();
+            let (session, answer) =
+                noise::accept(key, &hello[..HEADER_BYTES], message, &ours).map_err(ExchangeError::from)?;
+            channel.send(&[&ours[..], &answer].concat()).await?;
+            Ok(channel.secure(session, theirs.access))
+        }
+        Proof::Certificate(_) if theirs.key_id != BY_CERTIFICATE => other_key(channel),
+        Proof::Certificate(own) => secure_by_certificate(channel, own, theirs.access, &hello).await,
     }
-    let (session, answer) = noise::accept(key, &hello[..HEADER_BYTES], message, &ours).map_err(ExchangeError::from)?;
+}
+
+/// The flights of TLS, and the comparison of the headers that were sent in clear. The dialler is proven at the end.
+async fn secure_by_certificate(
+    mut channel: Channel,
+    own: &Certificate,
+    access: Access,
+    hello: &[u8],
+) -> Result<SecureChannel, AcceptError> {
+    let ours = Header { versions: SPOKEN, access, key_id: BY_CERTIFICATE }.to_bytes();
+    let (theirs, flight) = hello.split_at(HEADER_BYTES);
+    let (accepting, mut flight) = (own.clone(), flight.to_vec());
+    let begun = handshake_thread::run(move || tls::accept(&accepting, &mut flight)).await;
+    let (shaking, answer) = match begun.ok_or(ExchangeError::Closed)? {
+        Ok(begun) => begun,
+        Err(tls::NoSession { refusal, alert }) => {
+            let hint = [&ours[..], &alert].concat();
+            return Err(AcceptError::NoSession(Box::new(NoSession { channel, refusal, hint })));
+        }
+    };
     channel.send(&[&ours[..], &answer].concat()).await?;
-    Ok(channel.secure(session, theirs.access))
+    let mut flight = channel.receive_up_to(FLIGHT_MAX_BYTES).await?.to_vec();
+    let finished = handshake_thread::run(move || shaking.finish(&mut flight)).await;
+    let (session, holder, _) = match finished.ok_or(ExchangeError::Closed)? {
+        Ok(finished) => finished,
+        Err(tls::NoSession { refusal, alert }) => {
+            return Err(AcceptError::NoSession(Box::new(NoSession { channel, refusal, hint: alert })));
+        }
+    };
+    let mut channel = channel.secure(session, access);
+    channel.holder = Some(holder);
+    if channel.receive_bytes().await? != [theirs, &ours].concat() {
+        return Err(ExchangeError::from(FrameError::NotAuthentic).into());
+    }
+    Ok(channel)
 }
 
 /// The acceptor's side inside the session. The dialler's hello proves that the dialler has the key and is no replay;
@@ -225,13 +292,19 @@ async fn handshake(
         // A cut keeps the hello from arriving; the handshake's deadline keeps running.
         context.faults.uncut(peer.id).await;
     }
-    if let Err(refusal) = me.check_hello(&hello, |id| context.known.contains(&id)) {
+    let claimed_id = hello.peer.as_ref().map(|peer| peer.id);
+    let checked = check_dialler(channel.holder, channel.access, claimed_id)
+        .and_then(|()| me.check_hello(&hello, |id| context.known.as_ref().is_none_or(|known| known.contains(&id))));
+    if let Err(refusal) = checked {
         return Ok(Err(with_address(refusal, address)));
     }
     let acceptor =
         AcceptorHello { cluster: me.cluster.clone(), id: me.id, incarnation: me.incarnation, facts: me.told_facts() };
     channel.send(&Answer::Hello(acceptor)).await?;
     let Some(peer) = hello.peer else { return Ok(Ok(Authenticated::Client)) };
+    if peer.to == ANYBODY {
+        return Err(AcceptError::Asked);
+    }
     match channel.receive().await? {
         Reply::Refused(refusal) => return Err(AcceptError::RefusedByDialler(refusal)),
         Reply::Commit => {}

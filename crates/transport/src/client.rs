@@ -17,8 +17,8 @@ use crate::exchange::{ExchangeError, SecureChannel};
 use crate::frame::{FRAME_MAX_BYTES, FrameError};
 use crate::handshake::{Facts, Incarnation, PeerId, RefuseCode, check_cluster};
 use crate::hello::{AcceptorHello, DiallerHello, SPOKEN, Versions};
+use crate::keyring::Keyring;
 use crate::kind::Kind;
-use crate::secret::{Keys, Secret};
 use crate::secure::{Opener, Sealer, Session};
 
 const READ_STEP_BYTES: usize = 8 << 10;
@@ -27,8 +27,8 @@ const READ_STEP_BYTES: usize = 8 << 10;
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
     pub cluster: String,
-    /// The secret of operators or of readers. With the cluster's own secret a client is an operator.
-    pub secret: Option<Secret>,
+    /// The secret or the certificate of an operator or a reader. With those of a member a client is an operator.
+    pub keyring: Keyring,
     /// Resolution, connect and handshake together.
     pub deadline: Duration,
 }
@@ -150,7 +150,7 @@ impl ClientReceiver {
     pub async fn recv(&mut self) -> Result<Option<Bytes>, RecvError> {
         loop {
             let mut frame = BytesMut::new();
-            if let Some((bytes, kind)) = self.opener.open(&self.input, FRAME_MAX_BYTES, &mut frame)? {
+            if let Some((bytes, kind)) = self.opener.open(&mut self.input, FRAME_MAX_BYTES, &mut frame)? {
                 self.input.advance(bytes);
                 match kind {
                     Kind::Data => return Ok(Some(frame.freeze())),
@@ -173,9 +173,8 @@ async fn connect(address: &str, settings: &ClientSettings) -> Result<ClientConne
     let stream = dial::connect(address, 0).await.map_err(ConnectError::Unreachable)?;
     let check = |member: &AcceptorHello| check_cluster(&settings.cluster, &member.cluster);
     let hello = DiallerHello { cluster: settings.cluster.clone(), peer: None };
-    let secret = settings.secret.as_ref();
-    let access = secret.map_or(Access::Operator, |secret| secret.access().min(Access::Operator));
-    let introduced = introduce(stream, &Keys::new(secret), access, &hello, check).await?;
+    let access = settings.keyring.access().map_or(Access::Operator, |access| access.min(Access::Operator));
+    let introduced = introduce(stream, &settings.keyring.current(), access, &hello, check).await?;
     let Welcomed { channel, acceptor: member, .. } = introduced.verdict().await?;
     let SecureChannel { stream, input, session: Session { sealer, opener }, .. } = channel;
     let stream = Arc::new(stream);

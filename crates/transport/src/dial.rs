@@ -14,7 +14,7 @@ use types::Access;
 use crate::accept::Context;
 use crate::dialler::{HandshakeError, Welcomed, introduce};
 use crate::exchange::{ExchangeError, SecureChannel};
-use crate::handshake::{Identity, Incarnation, PeerId, Refusal, RefuseCode};
+use crate::handshake::{ANYBODY, Identity, Incarnation, PeerId, Refusal, RefuseCode};
 use crate::hello::{DiallerHello, PeerHello};
 use crate::loglimit::Topic;
 use crate::socket;
@@ -128,7 +128,7 @@ impl Dial {
         let address = stream.peer_addr().map_err(ExchangeError::from)?;
         let hello = hello(me, self.peer, self.attempt);
         let check = |acceptor: &_| me.check_acceptor(acceptor, self.peer);
-        let introduced = match introduce(stream, &me.keys, Access::Member, &hello, check).await {
+        let introduced = match introduce(stream, &me.keyring.current(), Access::Member, &hello, check).await {
             Err(error @ HandshakeError::Version(_)) => {
                 self.log_refusal(context, &Refusal::new(RefuseCode::Version, error.to_string()));
                 return Err(error.into());
@@ -159,6 +159,33 @@ impl Dial {
             warn!(peer = self.peer, address = %self.address, ?code, ?text, "no connection: refused");
         }
     }
+}
+
+/// Asks the process at this address for its id, and logs a refusal.
+pub(crate) async fn ask(
+    context: &Context,
+    address: &str,
+    attempt: u64,
+    connect_timeout: Duration,
+) -> Result<PeerId, DialError> {
+    let me = &context.identity;
+    let unreachable = |why: &str| DialError::Unreachable(format!("{address}: {why}"));
+    let stream = match timeout(connect_timeout, connect(address, attempt)).await {
+        Ok(connected) => connected.map_err(|error| unreachable(&error.to_string()))?,
+        Err(_) => return Err(unreachable("connect timed out")),
+    };
+    let hello = hello(me, ANYBODY, attempt);
+    let proof = me.keyring.current();
+    let asking = introduce(stream, &proof, Access::Member, &hello, |acceptor| me.check_acceptor(acceptor, ANYBODY));
+    let introduced =
+        timeout(context.handshake_deadline, asking).await.map_err(|_| unreachable("handshake timed out"))?;
+    let id = introduced.map(|introduced| introduced.acceptor.id).map_err(DialError::from);
+    if let Err(DialError::Refused(Refusal { code, text })) = &id
+        && context.log_limit.allows(Topic::Dial { to: ANYBODY, code: *code })
+    {
+        warn!(address, ?code, ?text, "no introduction: refused");
+    }
+    id
 }
 
 /// How this process introduces itself to a peer.

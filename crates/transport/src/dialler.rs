@@ -2,16 +2,26 @@
 //! [`commit`](Introduced::commit) for a member and [`verdict`](Introduced::verdict) for a client. A member decides
 //! between the two whether it keeps its dial.
 
+use std::time::Duration;
+
 use thiserror::Error;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use types::Access;
 
+use crate::certificate::Certificate;
 use crate::exchange::{Channel, ExchangeError, SecureChannel};
-use crate::handshake::{Answer, Refusal, RefuseCode, Reply, Verdict, check_key_id};
+use crate::frame::{FLIGHT_MAX_BYTES, FrameError};
+use crate::handshake::{Answer, Refusal, RefuseCode, Reply, Verdict, check_acceptors_holder, check_key_id};
+use crate::handshake_thread;
 use crate::hello::{AcceptorHello, DiallerHello, FIRST, HEADER_BYTES, Header, HelloError, SPOKEN, Versions};
+use crate::keyring::Proof;
 use crate::noise::{Dialling, NoiseError};
-use crate::secret::Keys;
+use crate::secret::{BY_CERTIFICATE, Keys};
+use crate::tls;
 
+/// How long an acceptor has to read why its certificate is refused.
+const LINGER: Duration = Duration::from_millis(500);
 /// How a refusal of version 1 for another version begins.
 const FIRST_REFUSAL: &[u8] = &[0, 1];
 
@@ -21,14 +31,27 @@ pub(crate) enum HandshakeError {
     /// The acceptor refused, or its hello was refused. The acceptor has proved the key.
     #[error("{0}")]
     Refused(Refusal),
-    /// The secrets differ, as far as the key ids in clear tell. Not authenticated: no decision may depend on it.
+    /// The secrets differ, as far as the key ids in clear tell, or the acceptor's certificate is not accepted. Not
+    /// authenticated: no decision may depend on it.
     #[error("{0}")]
     Secret(Refusal),
     /// Not authenticated: no decision may depend on it.
     #[error("the acceptor speaks {0}, this side speaks {SPOKEN}: use the same release on both sides")]
     Version(Versions),
     #[error(transparent)]
-    Exchange(#[from] ExchangeError),
+    Exchange(ExchangeError),
+}
+
+impl From<ExchangeError> for HandshakeError {
+    fn from(error: ExchangeError) -> Self {
+        match error {
+            // An alert inside the session: the acceptor has proved itself, and does not accept this side's certificate.
+            ExchangeError::Frame(FrameError::Refused(text)) => {
+                Self::Refused(Refusal::new(RefuseCode::Certificate, text))
+            }
+            other => Self::Exchange(other),
+        }
+    }
 }
 
 /// Both sides have proved the key, and the acceptor has introduced itself.
@@ -51,19 +74,19 @@ pub(crate) struct Welcomed {
 /// side's.
 pub(crate) async fn introduce(
     stream: TcpStream,
-    keys: &Keys,
+    proof: &Proof,
     access: Access,
     hello: &DiallerHello,
     check: impl FnOnce(&AcceptorHello) -> Result<(), Refusal>,
 ) -> Result<Introduced, HandshakeError> {
-    let mut channel = secure(Channel::new(stream), keys, access).await?;
+    let mut channel = secure(Channel::new(stream), proof, access).await?;
     channel.send(hello).await?;
     let acceptor = match channel.receive().await? {
         Answer::Refused(refusal) => return Err(HandshakeError::Refused(refusal)),
         Answer::Hello(acceptor) => acceptor,
     };
     acceptor.check_size().map_err(ExchangeError::from)?;
-    let checked = check(&acceptor);
+    let checked = check_acceptors_holder(channel.holder, acceptor.id).and_then(|()| check(&acceptor));
     let introduced = Introduced { channel, acceptor };
     match checked {
         Ok(()) => Ok(introduced),
@@ -74,8 +97,15 @@ pub(crate) async fn introduce(
     }
 }
 
+async fn secure(channel: Channel, proof: &Proof, access: Access) -> Result<SecureChannel, HandshakeError> {
+    match proof {
+        Proof::Secret { keys, .. } => secure_by_secret(channel, keys, access).await,
+        Proof::Certificate(own) => secure_by_certificate(channel, own, access).await,
+    }
+}
+
 /// Exchanges the headers and the two messages of Noise.
-async fn secure(mut channel: Channel, keys: &Keys, access: Access) -> Result<SecureChannel, HandshakeError> {
+async fn secure_by_secret(mut channel: Channel, keys: &Keys, access: Access) -> Result<SecureChannel, HandshakeError> {
     let Some(key) = keys.of(access) else {
         let text = format!("this secret is not for a {access}");
         return Err(HandshakeError::Secret(Refusal::new(RefuseCode::Secret, text)));
@@ -91,7 +121,38 @@ async fn secure(mut channel: Channel, keys: &Keys, access: Access) -> Result<Sec
     Ok(channel.secure(session, access))
 }
 
-/// The second message of Noise, unless the answer is a hint why there is none.
+/// Exchanges the headers and the three flights of TLS, and repeats both headers inside the session.
+async fn secure_by_certificate(
+    mut channel: Channel,
+    own: &Certificate,
+    access: Access,
+) -> Result<SecureChannel, HandshakeError> {
+    let header = Header { versions: SPOKEN, access, key_id: BY_CERTIFICATE };
+    let refused = |refusal| HandshakeError::Secret(refusal);
+    let dialling = own.clone();
+    let begun = handshake_thread::run(move || tls::dial(&dialling)).await.ok_or(ExchangeError::Closed)?;
+    let (shaking, flight) = begun.map_err(|no| refused(no.refusal))?;
+    channel.send(&[&header.to_bytes()[..], &flight].concat()).await?;
+    let answer = channel.receive_up_to(FLIGHT_MAX_BYTES).await?;
+    let mut flight = read_answer(&answer, &header)?.to_vec();
+    let theirs = answer[..HEADER_BYTES].to_vec();
+    let finished = handshake_thread::run(move || shaking.finish(&mut flight)).await.ok_or(ExchangeError::Closed)?;
+    let (session, holder, flight) = match finished {
+        Ok(finished) => finished,
+        Err(tls::NoSession { refusal, alert }) => {
+            // The acceptor logs the same reason. It does not matter here whether it arrives.
+            let _ = timeout(LINGER, channel.send_last(&alert)).await;
+            return Err(refused(refusal));
+        }
+    };
+    channel.send(&flight).await?;
+    let mut channel = channel.secure(session, access);
+    channel.holder = Some(holder);
+    channel.send_bytes(&[&header.to_bytes()[..], &theirs].concat()).await?;
+    Ok(channel)
+}
+
+/// The second message of Noise or the flight of TLS, unless the answer is a hint why there is none.
 pub(crate) fn read_answer<'a>(answer: &'a [u8], ours: &Header) -> Result<&'a [u8], HandshakeError> {
     if answer.starts_with(FIRST_REFUSAL) {
         return Err(HandshakeError::Version(FIRST));

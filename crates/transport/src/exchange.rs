@@ -10,8 +10,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use types::Access;
 
+use crate::certificate::Holder;
 use crate::codec::{self, CodecError};
-use crate::frame::{self, FrameError, HANDSHAKE_FRAME_MAX_BYTES};
+use crate::frame::{self, FLIGHT_MAX_BYTES, FrameError, HANDSHAKE_FRAME_MAX_BYTES};
 use crate::hello::HelloError;
 use crate::kind::Kind;
 use crate::noise::NoiseError;
@@ -36,6 +37,8 @@ pub(crate) struct SecureChannel {
     pub(crate) session: Session,
     /// Which key the session was made with: what the dialler may do.
     pub(crate) access: Access,
+    /// Whom the far side's certificate names, where there are certificates.
+    pub(crate) holder: Option<Holder>,
 }
 
 /// Why a handshake ended without a refusal.
@@ -62,13 +65,17 @@ impl Channel {
 
     pub(crate) async fn send(&mut self, payload: &[u8]) -> Result<(), ExchangeError> {
         let mut out = BytesMut::new();
-        frame::put(payload, &mut out)?;
+        frame::put(payload, FLIGHT_MAX_BYTES, &mut out)?;
         Ok(self.stream.write_all(&out).await?)
     }
 
     pub(crate) async fn receive(&mut self) -> Result<Bytes, ExchangeError> {
+        self.receive_up_to(HANDSHAKE_FRAME_MAX_BYTES).await
+    }
+
+    pub(crate) async fn receive_up_to(&mut self, max_bytes: usize) -> Result<Bytes, ExchangeError> {
         loop {
-            if let Some(frame) = frame::take(&mut self.input)? {
+            if let Some(frame) = frame::take(&mut self.input, max_bytes)? {
                 return Ok(frame);
             }
             read_more(&mut self.stream, &mut self.input).await?;
@@ -83,14 +90,18 @@ impl Channel {
     }
 
     pub(crate) fn secure(self, session: Session, access: Access) -> SecureChannel {
-        SecureChannel { stream: self.stream, input: self.input, session, access }
+        SecureChannel { stream: self.stream, input: self.input, session, access, holder: None }
     }
 }
 
 impl SecureChannel {
     pub(crate) async fn send<T: Serialize>(&mut self, message: &T) -> Result<(), ExchangeError> {
+        self.send_bytes(&codec::to_vec(message)?).await
+    }
+
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), ExchangeError> {
         let mut out = BytesMut::new();
-        self.session.sealer.seal(&codec::to_vec(message)?, &mut out)?;
+        self.session.sealer.seal(bytes, &mut out)?;
         Ok(self.stream.write_all(&out).await?)
     }
 
@@ -101,7 +112,7 @@ impl SecureChannel {
     pub(crate) async fn receive_bytes(&mut self) -> Result<BytesMut, ExchangeError> {
         let mut opened = BytesMut::new();
         loop {
-            let taken = self.session.opener.open(&self.input, HANDSHAKE_FRAME_MAX_BYTES, &mut opened)?;
+            let taken = self.session.opener.open(&mut self.input, HANDSHAKE_FRAME_MAX_BYTES, &mut opened)?;
             if let Some((bytes, kind)) = taken {
                 self.input.advance(bytes);
                 // No link is probed before it exists.

@@ -7,6 +7,8 @@ use thiserror::Error;
 pub const FRAME_MAX_BYTES: usize = 1 << 20;
 /// The largest frame of a handshake.
 pub const HANDSHAKE_FRAME_MAX_BYTES: usize = 4 << 10;
+/// The largest flight of a handshake with certificates: chains of authorities may be long.
+pub(crate) const FLIGHT_MAX_BYTES: usize = 16 << 10;
 
 pub(crate) const PREFIX_BYTES: usize = 4;
 /// The first byte of every frame of an authenticated connection; see [`mod@crate::kind`].
@@ -21,13 +23,16 @@ pub enum FrameError {
     NotAuthentic,
     #[error("a frame of no known kind")]
     NoKind,
+    /// The far side did not accept this side's certificate.
+    #[error("{0}")]
+    Refused(String),
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
 
 /// Appends a frame.
-pub(crate) fn put(payload: &[u8], out: &mut BytesMut) -> Result<(), FrameError> {
-    check(payload.len())?;
+pub(crate) fn put(payload: &[u8], max_bytes: usize, out: &mut BytesMut) -> Result<(), FrameError> {
+    check(payload.len(), max_bytes)?;
     out.reserve(PREFIX_BYTES + payload.len());
     out.put_u32(payload.len() as u32);
     out.put_slice(payload);
@@ -38,10 +43,10 @@ pub(crate) fn put(payload: &[u8], out: &mut BytesMut) -> Result<(), FrameError> 
 ///
 /// The length prefix is not trusted: it never causes a reservation, so a connection holds memory in proportion to the
 /// bytes it has sent.
-pub(crate) fn take(input: &mut BytesMut) -> Result<Option<Bytes>, FrameError> {
+pub(crate) fn take(input: &mut BytesMut, max_bytes: usize) -> Result<Option<Bytes>, FrameError> {
     let Some(prefix) = input.first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
     let bytes = u32::from_be_bytes(*prefix) as usize;
-    check(bytes)?;
+    check(bytes, max_bytes)?;
     if input.len() < PREFIX_BYTES + bytes {
         return Ok(None);
     }
@@ -49,8 +54,7 @@ pub(crate) fn take(input: &mut BytesMut) -> Result<Option<Bytes>, FrameError> {
     Ok(Some(input.split_to(bytes).freeze()))
 }
 
-fn check(bytes: usize) -> Result<(), FrameError> {
-    let max_bytes = HANDSHAKE_FRAME_MAX_BYTES;
+fn check(bytes: usize, max_bytes: usize) -> Result<(), FrameError> {
     if bytes > max_bytes { Err(FrameError::TooLarge { bytes, max_bytes }) } else { Ok(()) }
 }
 
@@ -63,13 +67,13 @@ mod tests {
         let mut wire = BytesMut::new();
         let payloads: [&[u8]; 3] = [b"first", b"", &[7; 3000]];
         for payload in payloads {
-            put(payload, &mut wire).unwrap();
+            put(payload, HANDSHAKE_FRAME_MAX_BYTES, &mut wire).unwrap();
         }
         for step in [1, 3, 1024, wire.len()] {
             let (mut input, mut out) = (BytesMut::new(), Vec::new());
             for piece in wire.chunks(step) {
                 input.extend_from_slice(piece);
-                while let Some(frame) = take(&mut input).unwrap() {
+                while let Some(frame) = take(&mut input, HANDSHAKE_FRAME_MAX_BYTES).unwrap() {
                     out.push(frame);
                 }
             }
@@ -83,17 +87,17 @@ mod tests {
         let mut input = BytesMut::with_capacity(16);
         input.put_u32(HANDSHAKE_FRAME_MAX_BYTES as u32);
         let before = input.capacity();
-        assert!(take(&mut input).unwrap().is_none());
+        assert!(take(&mut input, HANDSHAKE_FRAME_MAX_BYTES).unwrap().is_none());
         assert_eq!(input.capacity(), before);
     }
 
     #[test]
     fn limits_hold_in_both_directions() {
         let mut wire = BytesMut::new();
-        put(&[0; HANDSHAKE_FRAME_MAX_BYTES], &mut wire).unwrap();
-        assert_eq!(take(&mut wire).unwrap().unwrap().len(), HANDSHAKE_FRAME_MAX_BYTES);
-        assert!(put(&[0; HANDSHAKE_FRAME_MAX_BYTES + 1], &mut wire).is_err());
+        put(&[0; HANDSHAKE_FRAME_MAX_BYTES], HANDSHAKE_FRAME_MAX_BYTES, &mut wire).unwrap();
+        assert_eq!(take(&mut wire, HANDSHAKE_FRAME_MAX_BYTES).unwrap().unwrap().len(), HANDSHAKE_FRAME_MAX_BYTES);
+        assert!(put(&[0; HANDSHAKE_FRAME_MAX_BYTES + 1], HANDSHAKE_FRAME_MAX_BYTES, &mut wire).is_err());
         let mut wire = BytesMut::from(&(HANDSHAKE_FRAME_MAX_BYTES as u32 + 1).to_be_bytes()[..]);
-        assert!(matches!(take(&mut wire), Err(FrameError::TooLarge { .. })));
+        assert!(matches!(take(&mut wire, HANDSHAKE_FRAME_MAX_BYTES), Err(FrameError::TooLarge { .. })));
     }
 }

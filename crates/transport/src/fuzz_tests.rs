@@ -15,6 +15,7 @@ use crate::dialler::{HandshakeError, read_answer};
 use crate::frame::{self, FRAME_MAX_BYTES, HANDSHAKE_FRAME_MAX_BYTES, PREFIX_BYTES};
 use crate::handshake::{Answer, Facts, Identity, Incarnation, PeerId, Refusal, RefuseCode, Reply, Verdict};
 use crate::hello::{AcceptorHello, DiallerHello, HEADER_BYTES, Header, PeerHello, SPOKEN, Versions};
+use crate::keyring::Keyring;
 use crate::noise::{self, Dialling};
 use crate::secret::{Key, Keys, Secret};
 use crate::secure::{Opener, Session, sessions};
@@ -45,6 +46,7 @@ enum Value {
 /// One honest handshake and one honest stream, to be mutated.
 struct Honest {
     acceptor: Identity,
+    keys: Keys,
     /// The dialler's first frame in clear: header and first message.
     first: Vec<u8>,
     /// The acceptor's.
@@ -93,18 +95,21 @@ fn mutated_frames_cause_no_panic_authenticate_nothing_and_stay_small() {
 
 impl Honest {
     fn new() -> Self {
+        let secret = Secret::from_bytes(b"0123456789abcdef").unwrap();
         let acceptor = Identity {
             cluster: "north".to_owned(),
             id: 1,
             incarnation: Incarnation { counter: 3, nonce: 4 },
             facts: vec![("algorithm".to_owned(), "bully".to_owned()), ("lease".to_owned(), "5s".to_owned())],
             cluster_id: crate::handshake::KnownId::default(),
-            keys: Keys::new(Some(&Secret::from_bytes(b"0123456789abcdef").unwrap())),
+            list: crate::handshake::KnownList::default(),
+            keyring: Keyring::from(secret.clone()),
         };
-        let header = header(&acceptor).to_bytes();
-        let (_, message) = Dialling::begin(key(&acceptor), &header).unwrap();
+        let keys = Keys::new(Some(&secret));
+        let header = header(&keys).to_bytes();
+        let (_, message) = Dialling::begin(key(&keys), &header).unwrap();
         let first = [&header[..], &message].concat();
-        let (_, message) = noise::accept(key(&acceptor), &header, &message, &header).unwrap();
+        let (_, message) = noise::accept(key(&keys), &header, &message, &header).unwrap();
         let second = [&header[..], &message].concat();
         let (incarnation, facts) = (Incarnation { counter: 9, nonce: u64::MAX }, acceptor.facts.clone());
         let peer = PeerHello { id: 3, to: 1, incarnation, attempt: 300, facts: facts.clone() };
@@ -121,20 +126,20 @@ impl Honest {
         let mut sealed = BytesMut::new();
         let (mut near, Session { opener, .. }) = sessions();
         for value in &values {
-            frame::put(value, &mut stream).unwrap();
+            frame::put(value, HANDSHAKE_FRAME_MAX_BYTES, &mut stream).unwrap();
             near.sealer.seal(value, &mut sealed).unwrap();
         }
         let (stream, sealed) = (stream.to_vec(), sealed.to_vec());
-        Honest { acceptor, first, second, hellos, answer, values, stream, sealed, opener }
+        Honest { acceptor, keys, first, second, hellos, answer, values, stream, sealed, opener }
     }
 }
 
-fn key(identity: &Identity) -> &Key {
-    identity.keys.of(Access::Member).unwrap()
+fn key(keys: &Keys) -> &Key {
+    keys.of(Access::Member).unwrap()
 }
 
-fn header(identity: &Identity) -> Header {
-    Header { versions: SPOKEN, access: Access::Member, key_id: key(identity).id }
+fn header(keys: &Keys) -> Header {
+    Header { versions: SPOKEN, access: Access::Member, key_id: key(keys).id }
 }
 
 /// The acceptor reads a dialler's first frame. Only the unchanged one gets a second message.
@@ -142,7 +147,7 @@ fn first(honest: &Honest, dice: &mut Dice) -> bool {
     let bytes = dice.mutated(&honest.first);
     let Ok((header, message)) = Header::from_bytes(&bytes) else { return false };
     assert_eq!(bytes[..HEADER_BYTES], header.to_bytes());
-    let key = honest.acceptor.keys.of(header.access).unwrap();
+    let key = honest.keys.of(header.access).unwrap();
     let accepted = noise::accept(key, &bytes[..HEADER_BYTES], message, &[]).is_ok();
     assert!(!accepted || bytes == honest.first, "a changed first message was authenticated");
     true
@@ -157,11 +162,11 @@ fn second(honest: &Honest, dice: &mut Dice) -> bool {
         2 => honest.second[..HEADER_BYTES].to_vec(),
         _ => honest.second.clone(),
     };
-    let header = header(&honest.acceptor);
+    let header = header(&honest.keys);
     match read_answer(&dice.mutated(&original), &header) {
         // Fresh keys take most of the time of all cases.
         Ok(message) if dice.below(16) == 0 => {
-            let (dialling, _) = Dialling::begin(key(&honest.acceptor), &header.to_bytes()).unwrap();
+            let (dialling, _) = Dialling::begin(key(&honest.keys), &header.to_bytes()).unwrap();
             assert!(dialling.finish(message).is_err(), "an invented second message was authenticated");
             true
         }
@@ -234,7 +239,7 @@ fn cut_frames(stream: &[u8], step: usize) -> (Vec<Bytes>, bool) {
     for piece in stream.chunks(step) {
         input.extend_from_slice(piece);
         loop {
-            match frame::take(&mut input) {
+            match frame::take(&mut input, HANDSHAKE_FRAME_MAX_BYTES) {
                 Ok(Some(frame)) => frames.push(frame),
                 Ok(None) => break,
                 Err(_) => return (frames, true),
@@ -246,10 +251,10 @@ fn cut_frames(stream: &[u8], step: usize) -> (Vec<Bytes>, bool) {
 
 /// However a sealed stream is changed, a beginning of what was sent comes out, and nothing else.
 fn sealed_frames(honest: &Honest, dice: &mut Dice) -> bool {
-    let stream = dice.mutated(&honest.sealed);
+    let mut stream = dice.mutated(&honest.sealed);
     let mut opener = honest.opener.rewound();
     let (mut opened, mut at, mut frames) = (BytesMut::new(), 0, Vec::new());
-    while let Ok(Some((used, _))) = opener.open(&stream[at..], FRAME_MAX_BYTES, &mut opened) {
+    while let Ok(Some((used, _))) = opener.open(&mut stream[at..], FRAME_MAX_BYTES, &mut opened) {
         at += used;
         frames.push(opened.split());
     }

@@ -7,7 +7,7 @@ use types::Access;
 
 use crate::codec;
 use crate::dialler::read_answer;
-use crate::frame::{self, FRAME_MAX_BYTES};
+use crate::frame::{self, FRAME_MAX_BYTES, HANDSHAKE_FRAME_MAX_BYTES};
 use crate::handshake::{Answer, Reply, Verdict};
 use crate::hello::{DiallerHello, Header, SPOKEN};
 use crate::noise::{self, Dialling};
@@ -46,7 +46,7 @@ pub fn frames(bytes: &[u8]) {
     let Some((&choice, rest)) = bytes.split_first() else { return };
     if choice % 2 == 0 {
         let mut input = BytesMut::from(rest);
-        while let Ok(Some(frame)) = frame::take(&mut input) {
+        while let Ok(Some(frame)) = frame::take(&mut input, HANDSHAKE_FRAME_MAX_BYTES) {
             assert!(frame.len() <= rest.len());
         }
         return;
@@ -60,7 +60,7 @@ pub fn frames(bytes: &[u8]) {
         stream[at] ^= pair[1];
     }
     let (mut at, mut opened) = (0, BytesMut::new());
-    while let Ok(Some((used, _))) = opener.open(&stream[at..], FRAME_MAX_BYTES, &mut opened) {
+    while let Ok(Some((used, _))) = opener.open(&mut stream[at..], FRAME_MAX_BYTES, &mut opened) {
         assert_eq!(stream[at..at + used], honest[at..at + used], "changed bytes were opened");
         at += used;
         opened.clear();
@@ -89,7 +89,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let Ok((_, message)) = Dialling::begin(key, &header) else { return Vec::new() };
     let hello = DiallerHello { cluster: "demo".to_owned(), peer: None };
     let mut framed = BytesMut::from(&[0][..]);
-    let _ = frame::put(b"a frame", &mut framed);
+    let _ = frame::put(b"a frame", HANDSHAKE_FRAME_MAX_BYTES, &mut framed);
     let welcome = codec::to_vec(&Verdict::Welcome { floor: 3 }).unwrap_or_default();
     vec![
         header.to_vec(),

@@ -3,6 +3,8 @@
 //! 1. dialler: its header in clear, and the first message of Noise (see the modules [`hello`](crate::hello) and
 //!    [`noise`](crate::noise));
 //! 2. acceptor: its header in clear, and the second message. The acceptor is proven;
+//!    with certificates these two are flights of TLS, and a third flight of the dialler and a frame with both headers
+//!    follow (see the module [`tls`](crate::tls));
 //! 3. dialler: its [`DiallerHello`], as the first frame of the session. The dialler is proven;
 //! 4. acceptor: its hello, or a refusal ([`Answer`]);
 //! 5. a dialling member: that it keeps its dial, or a refusal ([`Reply`]); a client says nothing;
@@ -15,14 +17,18 @@
 //! key answers with its header, and version 1, which knows neither, gets a refusal in its own encoding.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
+use types::Access;
 pub use types::Incarnation;
+use types::Stamp;
 
+use crate::certificate::Holder;
 use crate::hello::{AcceptorHello, DiallerHello};
-use crate::secret::{KeyId, Keys, NO_KEY};
+use crate::keyring::Keyring;
+use crate::secret::{BY_CERTIFICATE, KeyId, NO_KEY};
 
 /// The id of a member.
 pub type PeerId = u32;
@@ -33,6 +39,10 @@ pub type Facts = Vec<(String, String)>;
 const REFUSAL_TEXT_MAX_BYTES: usize = 2 << 10;
 /// The fact that is compared only where both sides have it.
 const CLUSTER_ID: &str = "cluster-id";
+/// The fact that is compared only between members whose lists have one stamp: its value is the stamp and the digest.
+const MEMBERS: &str = "members";
+/// In place of the id of the dialled process: the dialler asks for that id, and makes no connection.
+pub(crate) const ANYBODY: PeerId = 0;
 
 /// Why a handshake was refused. The encoding of `Version` is that of version 1 and must never change.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -62,6 +72,8 @@ pub enum RefuseCode {
     Malformed,
     /// The count of starts is one that no member has: above the ceiling, or far above the last one seen.
     Run,
+    /// A certificate that is not accepted, or not that of the one who shows it.
+    Certificate,
 }
 
 /// A refusal, as it is sent and logged.
@@ -104,7 +116,8 @@ pub(crate) struct Identity {
     pub(crate) incarnation: Incarnation,
     pub(crate) facts: Facts,
     pub(crate) cluster_id: KnownId,
-    pub(crate) keys: Keys,
+    pub(crate) list: KnownList,
+    pub(crate) keyring: Keyring,
 }
 
 /// The id of the cluster, once this process knows it. It may become known while the process runs.
@@ -114,6 +127,21 @@ pub(crate) struct KnownId(Arc<OnceLock<String>>);
 impl KnownId {
     pub(crate) fn set(&self, id: String) {
         let _ = self.0.set(id);
+    }
+}
+
+/// The stamp and the digest of this process's member list, once it has one. Both change while the process runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownList(Arc<Mutex<Option<(Stamp, u64)>>>);
+
+impl KnownList {
+    pub(crate) fn set(&self, stamp: Stamp, digest: u64) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((stamp, digest));
+    }
+
+    fn fact(&self) -> Option<(String, String)> {
+        let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.map(|(stamp, digest)| (MEMBERS.to_owned(), format!("{stamp} {digest:016x}")))
     }
 }
 
@@ -155,7 +183,13 @@ impl Identity {
             );
             return Err(Refusal::new(RefuseCode::Duplicate, text));
         }
-        if peer.to != self.id {
+        if peer.id == ANYBODY {
+            return Err(Refusal::new(RefuseCode::Malformed, "no member has the id 0"));
+        }
+        if peer.to == ANYBODY && own_dial {
+            return Ok(());
+        }
+        if peer.to != self.id && peer.to != ANYBODY {
             let text = format!("n{} dialled n{}, but this address belongs to n{}", peer.id, peer.to, self.id);
             return Err(Refusal::new(RefuseCode::WrongNode, text));
         }
@@ -169,17 +203,18 @@ impl Identity {
     /// The dialling peer's checks of the acceptor's hello.
     pub(crate) fn check_acceptor(&self, acceptor: &AcceptorHello, expected: PeerId) -> Result<(), Refusal> {
         check_cluster(&self.cluster, &acceptor.cluster)?;
-        if acceptor.id != expected {
+        if expected != ANYBODY && acceptor.id != expected {
             let text = format!("n{} dialled n{expected}, but n{} answered", self.id, acceptor.id);
             return Err(Refusal::new(RefuseCode::WrongNode, text));
         }
         self.check_facts(acceptor.id, &acceptor.facts)
     }
 
-    /// What this side tells a peer: the facts, and the id of the cluster if it is known.
+    /// What this side tells a peer: the facts, and the id of the cluster and the member list if they are known.
     pub(crate) fn told_facts(&self) -> Facts {
         let mut facts = self.facts.clone();
         facts.extend(self.cluster_id.0.get().map(|id| (CLUSTER_ID.to_owned(), id.clone())));
+        facts.extend(self.list.fact());
         facts
     }
 
@@ -188,14 +223,11 @@ impl Identity {
         let (our_values, their_values) = (by_name(&ours), by_name(theirs));
         let show = |value: Option<&&str>| value.map_or("nothing".to_owned(), |value| format!("{value:?}"));
         let extra = theirs.iter().filter(|(name, _)| !our_values.contains_key(name.as_str()));
-        // A member that does not know the id yet may be of any cluster.
-        let unknown =
-            |name: &str, ours: Option<_>, theirs: Option<_>| name == CLUSTER_ID && (ours.is_none() || theirs.is_none());
         let differences: Vec<String> = ours
             .iter()
             .chain(extra)
             .map(|(name, _)| (name, our_values.get(name.as_str()), their_values.get(name.as_str())))
-            .filter(|(name, ours, theirs)| ours != theirs && !unknown(name, *ours, *theirs))
+            .filter(|(name, ours, theirs)| ours != theirs && is_compared(name, *ours, *theirs))
             .map(|(name, ours, theirs)| {
                 let name = name.escape_debug();
                 format!("{name}: n{} has {}, n{peer} has {}", self.id, show(ours), show(theirs))
@@ -208,6 +240,14 @@ impl Identity {
     }
 }
 
+/// A member that does not know the id yet may be of any cluster. A member list that was changed is told to the members
+/// that have an older one; two lists with one stamp cannot both be right.
+fn is_compared(name: &str, ours: Option<&&str>, theirs: Option<&&str>) -> bool {
+    let (Some(ours), Some(theirs)) = (ours, theirs) else { return name != CLUSTER_ID && name != MEMBERS };
+    let stamp = |value: &str| value.split(' ').next().map(str::to_owned);
+    name != MEMBERS || stamp(ours) == stamp(theirs)
+}
+
 fn by_name(facts: &Facts) -> BTreeMap<&str, &str> {
     facts.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
@@ -216,11 +256,35 @@ fn by_name(facts: &Facts) -> BTreeMap<&str, &str> {
 pub(crate) fn check_key_id(diallers: KeyId, acceptors: KeyId) -> Result<(), Refusal> {
     let text = match (diallers, acceptors) {
         _ if diallers == acceptors => return Ok(()),
+        (_, BY_CERTIFICATE) => "this cluster uses certificates; pass its config with [tls], or a certificate",
+        (BY_CERTIFICATE, _) => "this cluster uses no certificates, but the dialler was given one: its config has [tls]",
         (_, NO_KEY) => "this cluster uses no secret, but the dialler was given one",
         (NO_KEY, _) => "this cluster requires a secret; pass its secret file",
         _ => "wrong secret",
     };
     Err(Refusal::new(RefuseCode::Secret, text))
+}
+
+/// Does the certificate of the dialler allow what its header and its hello claim?
+pub(crate) fn check_dialler(holder: Option<Holder>, claimed: Access, id: Option<PeerId>) -> Result<(), Refusal> {
+    let Some(holder) = holder else { return Ok(()) };
+    let text = match (holder, id) {
+        (Holder::Member(own), Some(id)) if own != id => format!("n{id} is claimed with the certificate of n{own}"),
+        _ if holder.access() < claimed => format!("a connection as {claimed} with the certificate of {holder}"),
+        _ => return Ok(()),
+    };
+    Err(Refusal::new(RefuseCode::Certificate, text))
+}
+
+/// Is the certificate of the acceptor that of the member that it says it is?
+pub(crate) fn check_acceptors_holder(holder: Option<Holder>, id: PeerId) -> Result<(), Refusal> {
+    match holder {
+        Some(holder) if holder != Holder::Member(id) => {
+            let text = format!("n{id} answers with the certificate of {holder}");
+            Err(Refusal::new(RefuseCode::Certificate, text))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn check_cluster(ours: &str, theirs: &str) -> Result<(), Refusal> {

@@ -8,7 +8,7 @@
 //! - No byte from the wire is trusted: lengths are checked before anything is reserved, every value is decoded under a
 //!   limit, and nothing here panics on input.
 //! - Nothing is believed before it is proven, and nothing but a header is ever sent in clear: the module `handshake` has
-//!   the steps, `noise` what each of them proves, `secure` what a frame looks like.
+//!   the steps, `noise` and `tls` what each of them proves, `secure` what a frame looks like.
 //! - No peer delays another: queues are bounded per connection, reads are bounded per turn, and dials run in their own
 //!   tasks.
 //! - No second connection between two members is ever reported: the module `admit` has the argument.
@@ -17,6 +17,7 @@
 
 mod accept;
 mod admit;
+mod certificate;
 mod chaos;
 mod client;
 pub mod codec;
@@ -30,7 +31,9 @@ mod fuzz_tests;
 #[doc(hidden)]
 pub mod fuzzing;
 mod handshake;
+mod handshake_thread;
 mod hello;
+mod keyring;
 mod kind;
 mod link;
 mod loglimit;
@@ -44,7 +47,9 @@ mod seen;
 mod settings;
 mod socket;
 mod sources;
+mod tls;
 
+pub use certificate::{Certificate, CertificateError, Holder, certificate_ids};
 pub use chaos::Faults;
 pub use client::{
     ClientConnection, ClientReceiver, ClientSender, ClientSettings, ConnectError, RecvError, connect_client,
@@ -54,6 +59,7 @@ pub use event::{ClientId, DownReason, Event};
 pub use frame::{FRAME_MAX_BYTES, FrameError, HANDSHAKE_FRAME_MAX_BYTES};
 pub use handshake::{Facts, Incarnation, PeerId, RefuseCode};
 pub use hello::Versions;
+pub use keyring::Keyring;
 pub use net::{Counters, Net};
 pub use secret::{Secret, SecretError};
 pub use settings::Settings;

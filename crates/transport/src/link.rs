@@ -19,7 +19,7 @@ use crate::frame::{FRAME_MAX_BYTES, FrameError};
 use crate::handshake::{Incarnation, PeerId};
 use crate::kind::Kind;
 use crate::ready::ReadyWaker;
-use crate::secure::{Session, wire_bytes};
+use crate::secure::Session;
 
 /// An output buffer larger than this is freed once it is empty.
 const KEEP_BYTES: usize = 4 << 10;
@@ -32,6 +32,8 @@ pub(crate) struct Link {
     pub(crate) access: Access,
     /// There is output, and no write has been tried for it.
     pub(crate) dirty: bool,
+    /// A prompt reply is in the output.
+    pub(crate) prompt: bool,
     /// The bytes of this link in the total of all clients.
     pub(crate) counted_bytes: usize,
     /// When the last byte arrived.
@@ -75,7 +77,7 @@ impl Link {
     pub(crate) fn new(
         owner: Owner,
         address: SocketAddr,
-        SecureChannel { stream, input, session, access }: SecureChannel,
+        SecureChannel { stream, input, session, access, .. }: SecureChannel,
         ready: Arc<ReadyWaker>,
     ) -> Self {
         Self {
@@ -83,6 +85,7 @@ impl Link {
             address,
             access,
             dirty: false,
+            prompt: false,
             counted_bytes: 0,
             heard: Instant::now(),
             pings: 0,
@@ -132,7 +135,7 @@ impl Link {
             return Turn::Idle;
         }
         for _ in 0..reads {
-            match self.open(&[], &mut frames, take) {
+            match self.open(&mut [], &mut frames, take) {
                 Ok(true) => {}
                 Ok(false) => return Turn::More,
                 Err(why) => return Turn::Ended(why),
@@ -145,7 +148,7 @@ impl Link {
                 Poll::Ready(Ok(())) if buffer.filled().is_empty() => return Turn::Ended(self.end_of_stream()),
                 Poll::Ready(Ok(())) => (self.heard, self.pings) = (Instant::now(), 0),
             }
-            match self.open(buffer.filled(), &mut frames, take) {
+            match self.open(buffer.filled_mut(), &mut frames, take) {
                 Ok(true) => {}
                 Ok(false) => return Turn::More,
                 Err(why) => return Turn::Ended(why),
@@ -169,9 +172,10 @@ impl Link {
 
     fn push_kind(&mut self, kind: Kind, payload: &[u8]) -> Result<(), FrameError> {
         if self.broken.is_none() {
+            let before = self.output.len();
             self.session.sealer.seal_kind(kind, payload, &mut self.output)?;
             if let Some(injector) = &mut self.fault_injector {
-                injector.pushed(wire_bytes(payload.len()));
+                injector.pushed(self.output.len() - before);
             }
         }
         Ok(())
@@ -179,12 +183,12 @@ impl Link {
 
     /// Whether one more frame would take the output beyond `max_bytes`.
     pub(crate) fn would_exceed(&self, payload_bytes: usize, max_bytes: usize) -> bool {
-        self.output.len() + wire_bytes(payload_bytes) > max_bytes
+        self.output.len() + self.session.wire_bytes(payload_bytes) > max_bytes
     }
 
     /// Writes as much as the socket accepts; the link is woken when it accepts more.
     pub(crate) fn write(&mut self) {
-        self.dirty = false;
+        (self.dirty, self.prompt) = (false, false);
         let written_bytes = self.output.len();
         let held_bytes =
             self.fault_injector.as_mut().map_or(0, |injector| injector.held_bytes(written_bytes, &self.ready));
@@ -217,14 +221,19 @@ impl Link {
 
     /// Opens complete frames; the rest waits in `input`. False if there may be more of them than `frames`, which counts
     /// down.
-    fn open(&mut self, arrived: &[u8], frames: &mut usize, take: &mut impl FnMut(Bytes)) -> Result<bool, DownReason> {
+    fn open(
+        &mut self,
+        arrived: &mut [u8],
+        frames: &mut usize,
+        take: &mut impl FnMut(Bytes),
+    ) -> Result<bool, DownReason> {
         if self.input.is_empty() {
             let used = self.open_some(arrived, frames, take)?;
             self.input.extend_from_slice(&arrived[used..]);
         } else {
             let mut input = std::mem::take(&mut self.input);
             input.extend_from_slice(arrived);
-            let used = self.open_some(&input, frames, take)?;
+            let used = self.open_some(&mut input, frames, take)?;
             input.advance(used);
             // An idle link holds no memory.
             if !input.is_empty() {
@@ -238,13 +247,13 @@ impl Link {
     /// the link: the far side did not send it, or not here and now.
     fn open_some(
         &mut self,
-        wire: &[u8],
+        wire: &mut [u8],
         frames: &mut usize,
         take: &mut impl FnMut(Bytes),
     ) -> Result<usize, DownReason> {
         let (mut used, mut opened) = (0, BytesMut::new());
         while *frames > 0 {
-            let next = self.session.opener.open(&wire[used..], FRAME_MAX_BYTES, &mut opened);
+            let next = self.session.opener.open(&mut wire[used..], FRAME_MAX_BYTES, &mut opened);
             let Some((bytes, kind)) = next.map_err(|_| DownReason::Protocol)? else { break };
             used += bytes;
             let payload = opened.split().freeze();

@@ -3,6 +3,7 @@
 mod arrivals;
 mod faults;
 mod pulse;
+mod roster;
 mod traffic;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -20,20 +21,22 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep};
-use types::Access;
+use types::{Access, Stamp};
 
+use self::roster::Introduction;
 use crate::accept::{self, Arrival, Context};
+use crate::certificate::Holder;
 use crate::chaos::FaultMap;
 use crate::dial;
 use crate::event::{ClientId, Event, EventQueue};
 use crate::frame::HANDSHAKE_FRAME_MAX_BYTES;
-use crate::handshake::{Identity, Incarnation, KnownId, PeerId};
+use crate::handshake::{Identity, Incarnation, KnownId, KnownList, PeerId};
 use crate::hello::DiallerHello;
+use crate::keyring::Proof;
 use crate::link::{Link, Owner};
 use crate::loglimit::LogLimit;
-use crate::peer::{Backoff, Peer};
+use crate::peer::Peer;
 use crate::ready::ReadySet;
-use crate::secret::Keys;
 use crate::seen::Seen;
 use crate::settings::Settings;
 
@@ -48,10 +51,22 @@ const ARRIVALS_PER_TURN: usize = 16;
 /// So many clients are written at once, and then as many in each of these times.
 const CLIENT_WRITES: usize = 8;
 const CLIENT_WRITES_EVERY: Duration = Duration::from_millis(1);
+/// So many clients with a prompt reply are written in one flush: a reply that its client waits for is not paced, and neither may
+/// a thousand of them delay a heartbeat.
+const PROMPT_WRITES: usize = 64;
 /// Bytes of reports per turn before the owner gets them; bounds memory however much all links send at once.
 const TURN_BYTES: usize = 1 << 20;
 /// Frames of all clients together per turn: each is a call to be answered before the next heartbeat can be.
 const CLIENT_FRAMES_PER_TURN: usize = 32;
+
+/// When the reply to a client is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Pace {
+    /// With those of some other clients, every millisecond.
+    Usual,
+    /// With the next flush.
+    Prompt,
+}
 
 /// Every connection of this process: peers, clients, and the dials and handshakes that lead to them.
 ///
@@ -63,6 +78,12 @@ pub struct Net {
     local_address: SocketAddr,
     listener: AbortHandle,
     peers: BTreeMap<PeerId, Peer>,
+    /// The addresses of members whose ids are to be asked for.
+    introductions: BTreeMap<String, Introduction>,
+    /// Of the pauses between dials.
+    seed: u64,
+    /// No peer that was forgotten had begun more dials.
+    gone_dials: u64,
     /// Peers' and clients' links, by a key that is never reused.
     links: HashMap<u64, Link>,
     next_key: u64,
@@ -82,6 +103,8 @@ pub struct Net {
     dirty_peers: Vec<u64>,
     /// The same of clients, oldest first.
     dirty_clients: VecDeque<u64>,
+    /// Of clients with a prompt reply, oldest first.
+    dirty_prompt: VecDeque<u64>,
     /// Until the next of them are written.
     client_pause: Option<Pin<Box<Sleep>>>,
     /// Peers' links that have ended on this side; see [`drop_ended`](Net::drop_ended).
@@ -104,11 +127,13 @@ impl Net {
         let seed = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
         let (arrivals_in, arrivals) = mpsc::channel(ARRIVALS_MAX);
         let listening = runtime.spawn(accept::listen(listener, Arc::clone(&context), arrivals_in.clone()));
-        let backoff = |id: PeerId| Backoff::new(settings.backoff_min, settings.backoff_max, seed ^ u64::from(id));
-        let others = settings.peers.iter().filter(|(id, _)| *id != settings.id);
         let next_beat = Instant::now() + settings.link_heartbeat;
-        Ok(Self {
-            peers: others.map(|(id, address)| (*id, Peer::new(address.clone(), backoff(*id)))).collect(),
+        let peers = settings.peers.clone();
+        let mut net = Self {
+            peers: BTreeMap::new(),
+            introductions: BTreeMap::new(),
+            seed,
+            gone_dials: 0,
             context,
             local_address,
             listener: listening.abort_handle(),
@@ -124,6 +149,7 @@ impl Net {
             next_beat,
             dirty_peers: Vec::new(),
             dirty_clients: VecDeque::new(),
+            dirty_prompt: VecDeque::new(),
             client_pause: None,
             ended: Vec::new(),
             arrivals,
@@ -131,33 +157,9 @@ impl Net {
             events: EventQueue::default(),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             settings,
-        })
-    }
-
-    /// Keeps a connection to exactly these peers by dialling until each is connected. Other peers may still connect,
-    /// and a connection that exists is not closed. Ids that are not configured are ignored.
-    pub fn want(&mut self, peers: &[PeerId]) {
-        for (id, peer) in &mut self.peers {
-            peer.wanted = peers.contains(id);
-            if !peer.wanted {
-                peer.dial = None;
-            }
-        }
-        let idle = |peer: &Peer| peer.wanted && peer.link.is_none() && peer.dial.is_none();
-        let to_dial: Vec<PeerId> = self.peers.iter().filter(|(_, peer)| idle(peer)).map(|(id, _)| *id).collect();
-        for id in to_dial {
-            self.dial_now(id);
-        }
-    }
-
-    /// Dials a wanted peer now instead of after its pause. An attempt that is under way continues.
-    pub fn hurry(&mut self, peer: PeerId) {
-        let Some(state) = self.peers.get_mut(&peer) else { return };
-        state.backoff.reset();
-        let under_way = state.dial.as_ref().is_some_and(|dial| !dial.stage.is_waiting());
-        if state.wanted && state.link.is_none() && !under_way {
-            self.dial_now(peer);
-        }
+        };
+        net.set_peers(&peers);
+        Ok(net)
     }
 
     /// Queues a frame. False if the peer is not connected, or not any more: a frame that overfills the peer's queue
@@ -166,7 +168,7 @@ impl Net {
     pub fn send(&mut self, peer: PeerId, payload: &[u8]) -> bool {
         let Some(state) = self.peers.get_mut(&peer) else { return false };
         let Some(key) = state.link else { return false };
-        let sent = self.push(key, payload, self.settings.queue_bytes);
+        let sent = self.push(key, payload, self.settings.queue_bytes, Pace::Usual);
         if sent && let Some(state) = self.peers.get_mut(&peer) {
             state.counters.frames_out += 1;
             state.counters.bytes_out += payload.len() as u64;
@@ -187,7 +189,13 @@ impl Net {
 
     /// Queues a frame for a client. False if the client has left, or is disconnected because it does not read.
     pub fn reply(&mut self, client: ClientId, payload: &[u8]) -> bool {
-        self.is_client(client) && self.push(client.0, payload, self.settings.client_queue_bytes)
+        self.is_client(client) && self.push(client.0, payload, self.settings.client_queue_bytes, Pace::Usual)
+    }
+
+    /// As [`Net::reply`], for a reply that the client waits for: it is written with the next [`Net::flush`], up to a bound, and
+    /// does not stand in line behind a crowd of watchers.
+    pub fn reply_promptly(&mut self, client: ClientId, payload: &[u8]) -> bool {
+        self.is_client(client) && self.push(client.0, payload, self.settings.client_queue_bytes, Pace::Prompt)
     }
 
     /// Is the client connected, and would a frame of this size leave at most `max_bytes` waiting for it?
@@ -210,10 +218,14 @@ impl Net {
     /// Writes the queued output, with one system call per link that has any. Output that a socket does not accept is
     /// written later.
     ///
-    /// Peers come first. Of the clients only a few are written, and then a few more every millisecond by [`Net::event`]: a
+    /// Peers come first, then clients with a prompt reply. Of the other clients only a few are written, and then a few more every millisecond by [`Net::event`]: a
     /// crowd of watchers must take neither this task nor the processors of the machine from the members.
     pub fn flush(&mut self) {
         for key in std::mem::take(&mut self.dirty_peers) {
+            self.write(key);
+        }
+        for _ in 0..PROMPT_WRITES {
+            let Some(key) = self.dirty_prompt.pop_front() else { break };
             self.write(key);
         }
         if self.client_pause.is_none() {
@@ -222,9 +234,14 @@ impl Net {
     }
 
     fn flush_some_clients(&mut self) {
-        for _ in 0..CLIENT_WRITES {
+        let mut written = 0;
+        while written < CLIENT_WRITES {
             let Some(key) = self.dirty_clients.pop_front() else { break };
-            self.write(key);
+            // A prompt reply may have taken the rest of the output with it.
+            if self.links.get(&key).is_some_and(|link| link.dirty) {
+                self.write(key);
+                written += 1;
+            }
         }
         let more = !self.dirty_clients.is_empty();
         self.client_pause = more.then(|| Box::pin(tokio::time::sleep(CLIENT_WRITES_EVERY)));
@@ -240,7 +257,7 @@ impl Net {
     /// Writes the queued output of every link: for a process that is about to end.
     pub fn flush_all(&mut self) {
         self.flush();
-        for key in std::mem::take(&mut self.dirty_clients) {
+        for key in std::mem::take(&mut self.dirty_prompt).into_iter().chain(std::mem::take(&mut self.dirty_clients)) {
             self.write(key);
         }
     }
@@ -279,7 +296,7 @@ impl Net {
             return Poll::Ready(event);
         }
         self.poll_clients(cx);
-        if !(self.turn_peers.is_empty() && self.turn_clients.is_empty()) {
+        if !(self.turn_peers.is_empty() && self.turn_clients.is_empty() && self.dirty_prompt.is_empty()) {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
@@ -307,7 +324,7 @@ impl Net {
         }
     }
 
-    /// Counts of the traffic with a configured peer.
+    /// Counts of the traffic with a peer.
     pub fn counters(&self, peer: PeerId) -> Option<Counters> {
         self.peers.get(&peer).map(|state| state.counters)
     }
@@ -337,6 +354,12 @@ impl Net {
         self.context.identity.cluster_id.set(id);
     }
 
+    /// From now on every handshake compares the member list with that of a peer whose list has the same stamp.
+    /// Connections that exist stay.
+    pub fn set_list(&self, stamp: Stamp, digest: u64) {
+        self.context.identity.list.set(stamp, digest);
+    }
+
     pub fn local_addr(&self) -> SocketAddr {
         self.local_address
     }
@@ -358,9 +381,10 @@ fn context(settings: &Settings) -> Context {
             incarnation: settings.incarnation,
             facts: settings.facts.clone(),
             cluster_id: KnownId::default(),
-            keys: Keys::new(settings.secret.as_ref()),
+            list: KnownList::default(),
+            keyring: settings.keyring.clone(),
         },
-        known: settings.peers.iter().map(|(id, _)| *id).filter(|id| *id != settings.id).collect(),
+        known: (settings.guests_max == 0).then(|| settings.peers.iter().map(|(id, _)| *id).collect()),
         handshake_deadline: settings.handshake_deadline,
         unauthenticated_max: settings.unauthenticated_max,
         log_limit: LogLimit::default(),
@@ -373,8 +397,14 @@ fn context(settings: &Settings) -> Context {
 /// No peer would accept an identity that is too large, nor a secret of clients; this is reported at the start.
 fn check_identity(identity: &Identity) -> io::Result<()> {
     let invalid = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    if identity.keys.of(Access::Member).is_none() {
-        return invalid("the secret is one of clients; a member needs the secret of the cluster".to_owned());
+    match &*identity.keyring.current() {
+        Proof::Secret { keys, .. } if keys.of(Access::Member).is_none() => {
+            return invalid("the secret is one of clients; a member needs the secret of the cluster".to_owned());
+        }
+        Proof::Certificate(own) if own.holder() != Holder::Member(identity.id) => {
+            return invalid(format!("the certificate is that of {}, not of n{}", own.holder(), identity.id));
+        }
+        Proof::Secret { .. } | Proof::Certificate(_) => {}
     }
     let bytes = dial::hello(identity, PeerId::MAX, u64::MAX).to_bytes().map_err(io::Error::other)?;
     if bytes.len() > HANDSHAKE_FRAME_MAX_BYTES {

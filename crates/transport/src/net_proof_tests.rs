@@ -81,7 +81,8 @@ async fn the_header_of_the_acceptor_is_bound_to_the_session() {
         channel
     };
     let hello = DiallerHello { cluster: "test".to_owned(), peer: None };
-    let both = async { tokio::join!(introduce(stream, &keys, Access::Operator, &hello, |_| Ok(())), accepting) };
+    let proof = Keyring::default().current();
+    let both = async { tokio::join!(introduce(stream, &proof, Access::Operator, &hello, |_| Ok(())), accepting) };
     let (result, _channel) = timeout(Duration::from_secs(10), both).await.expect("the acceptor was believed");
     assert!(matches!(result, Err(HandshakeError::Exchange(_))), "{result:?}");
 }
@@ -119,7 +120,7 @@ async fn a_clients_key_opens_no_connection_of_members_nor_of_another_access() {
     let secret = crate::Secret::from_bytes(b"sixteen bytes or more").unwrap();
     let listener = StdListener::bind("127.0.0.1:0").unwrap();
     let mut settings = Settings::new("test", 1, PEER, Vec::new());
-    settings.secret = Some(secret.clone());
+    settings.keyring = secret.clone().into();
     let mut net = Net::start(settings, listener).unwrap();
     let keys = Keys::new(Some(&secret));
     for access in Access::ALL {

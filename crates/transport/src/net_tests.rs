@@ -16,10 +16,13 @@ use crate::exchange::{Channel, SecureChannel};
 use crate::frame::FRAME_MAX_BYTES;
 use crate::handshake::{Answer, Refusal, RefuseCode, Reply, Verdict};
 use crate::hello::{AcceptorHello, HEADER_BYTES, Header, SPOKEN};
+use crate::keyring::Keyring;
 use crate::kind::Kind;
 use crate::noise::{self, Dialling};
-use crate::secret::{Key, NO_KEY};
+use crate::secret::{Key, Keys, NO_KEY};
 
+#[path = "net_certificate_tests.rs"]
+mod certificates;
 #[path = "net_proof_tests.rs"]
 mod proofs;
 
@@ -38,7 +41,8 @@ async fn raw_client(net: &mut Net) -> SecureChannel {
     let client = async {
         let stream = TcpStream::connect(address).await.unwrap();
         let hello = DiallerHello { cluster: "test".to_owned(), peer: None };
-        let introduced = introduce(stream, &Keys::new(None), Access::Operator, &hello, |_| Ok(())).await.unwrap();
+        let introduced =
+            introduce(stream, &Keyring::default().current(), Access::Operator, &hello, |_| Ok(())).await.unwrap();
         introduced.verdict().await.unwrap().channel
     };
     let (channel, event) = tokio::join!(client, next(net));
@@ -72,7 +76,9 @@ async fn say(channel: &mut SecureChannel, kind: Kind, times: usize) {
 async fn heard(channel: &mut SecureChannel) -> Option<Kind> {
     loop {
         let mut opened = BytesMut::new();
-        if let Some((used, kind)) = channel.session.opener.open(&channel.input, FRAME_MAX_BYTES, &mut opened).unwrap() {
+        if let Some((used, kind)) =
+            channel.session.opener.open(&mut channel.input, FRAME_MAX_BYTES, &mut opened).unwrap()
+        {
             bytes::Buf::advance(&mut channel.input, used);
             return Some(kind);
         }
@@ -354,17 +360,19 @@ async fn dial_by_hand(address: SocketAddr, attempt: u64) -> (SecureChannel, Verd
 
 async fn dial_by_hand_as(incarnation: Incarnation, address: SocketAddr, attempt: u64) -> (SecureChannel, Verdict) {
     let stream = TcpStream::connect(address).await.unwrap();
-    let keys = Keys::new(None);
+    let keyring = Keyring::default();
     let me = Identity {
         cluster: "test".to_owned(),
         id: 1,
         incarnation,
         facts: Vec::new(),
         cluster_id: KnownId::default(),
-        keys: keys.clone(),
+        list: KnownList::default(),
+        keyring: keyring.clone(),
     };
     let hello = dial::hello(&me, 2, attempt);
-    let Introduced { mut channel, .. } = introduce(stream, &keys, Access::Member, &hello, |_| Ok(())).await.unwrap();
+    let Introduced { mut channel, .. } =
+        introduce(stream, &keyring.current(), Access::Member, &hello, |_| Ok(())).await.unwrap();
     channel.send(&Reply::Commit).await.unwrap();
     let verdict = channel.receive().await.unwrap();
     (channel, verdict)

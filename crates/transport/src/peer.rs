@@ -1,4 +1,4 @@
-//! The state kept for one configured peer, connected or not.
+//! The state kept for one peer, connected or not.
 
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ pub struct Counters {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) address: String,
+    /// Is it in the list? A guest is not, and is forgotten when its connection ends.
+    pub(crate) listed: bool,
     /// Whether to keep a connection by dialling.
     pub(crate) wanted: bool,
     /// The key of its connection.
@@ -38,9 +40,10 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) fn new(address: String, backoff: Backoff) -> Self {
+    /// `dials`: an earlier entry of this id had begun at most so many.
+    pub(crate) fn new(address: String, listed: bool, dials: u64, backoff: Backoff) -> Self {
         let counters = Counters::default();
-        Self { address, wanted: false, link: None, dial: None, probe: None, dials: 0, backoff, counters }
+        Self { address, listed, wanted: false, link: None, dial: None, probe: None, dials, backoff, counters }
     }
 }
 

@@ -1,8 +1,6 @@
 //! The cluster's secret, and the keys that are derived from it. Neither is ever sent or printed.
 
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hkdf::Hkdf;
@@ -21,10 +19,15 @@ const SALT: &[u8] = b"conclave";
 const OPERATOR_PREFIX: &str = "conclave-operator-";
 const READER_PREFIX: &str = "conclave-reader-";
 
+/// More lines of a secret file are a mistake: a rotation needs two.
+const SECRETS_MAX: usize = 8;
+
 /// Identifies a key without revealing it; zeros mean no secret. It stands in clear at the beginning of a connection and
 /// helps to guess a secret no more than the first message of a handshake does.
 pub(crate) type KeyId = [u8; 4];
 pub(crate) const NO_KEY: KeyId = [0; 4];
+/// In the place of a key id: the connection is proved by certificates.
+pub(crate) const BY_CERTIFICATE: KeyId = *b"x509";
 
 /// The pre-shared key of one kind of connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,8 +52,10 @@ pub struct Secret {
 pub enum SecretError {
     #[error("the secret has {bytes} bytes; at least {SECRET_MIN_BYTES} are needed")]
     TooShort { bytes: usize },
-    #[error("cannot read the secret file {path}: {source}")]
-    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{count} secrets; at most {SECRETS_MAX} are valid at once, one on each line")]
+    TooMany { count: usize },
+    #[error("secrets of a {first} and of a {other}: all lines of a secret file are for the same")]
+    Mixed { first: Access, other: Access },
 }
 
 impl Secret {
@@ -61,6 +66,30 @@ impl Secret {
             return Err(SecretError::TooShort { bytes: end });
         }
         Ok(Self::new(&bytes[..end]))
+    }
+
+    /// The secrets of a file, one on each line: the first one is used to dial, all of them are accepted. Empty lines do not
+    /// count. A file that is no text is one secret, line ends included: random bytes may contain some.
+    pub fn lines(bytes: &[u8]) -> Result<Vec<Self>, SecretError> {
+        let is_text = |text: &&str| text.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\r' | '\t'));
+        let Some(text) = std::str::from_utf8(bytes).ok().filter(is_text) else {
+            return Ok(vec![Self::from_bytes(bytes)?]);
+        };
+        let lines: Vec<&str> = text.split(['\n', '\r']).filter(|line| !line.is_empty()).collect();
+        if lines.len() > SECRETS_MAX {
+            return Err(SecretError::TooMany { count: lines.len() });
+        }
+        let all = lines.iter().map(|line| Self::from_bytes(line.as_bytes())).collect::<Result<Vec<_>, _>>()?;
+        let Some(first) = all.first().map(Self::access) else { return Err(SecretError::TooShort { bytes: 0 }) };
+        match all.iter().map(Self::access).find(|access| *access != first) {
+            Some(other) => Err(SecretError::Mixed { first, other }),
+            None => Ok(all),
+        }
+    }
+
+    /// Names the secret without revealing it: eight hexadecimal digits.
+    pub fn key_id(&self) -> String {
+        in_hex(&self.own_key().id)
     }
 
     fn new(bytes: &[u8]) -> Self {
@@ -76,15 +105,7 @@ impl Secret {
     pub fn derived(&self, access: Access) -> Option<String> {
         let prefix = prefix(access).filter(|_| self.access == Access::Member)?;
         let bytes: [u8; 32] = self.expand(&[b"derived secret ", access.name().as_bytes()]);
-        Some(bytes.iter().fold(prefix.to_owned(), |text, byte| format!("{text}{byte:02x}")))
-    }
-
-    /// Reads a secret from a file.
-    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, SecretError> {
-        let path = path.as_ref();
-        let bytes =
-            std::fs::read(path).map_err(|source| SecretError::Unreadable { path: path.to_path_buf(), source })?;
-        Self::from_bytes(&bytes)
+        Some(format!("{prefix}{}", in_hex(&bytes)))
     }
 
     /// The key of connections with this access: from the secret that is for it, or from the cluster's secret.
@@ -107,21 +128,41 @@ impl Secret {
     }
 }
 
-/// The keys that a process has: all three, or the one of a derived secret.
+/// The pre-shared keys that a process has: those of all three kinds of access, or the one of a derived secret; several
+/// of each while secrets are rotated. The first one is used to dial.
 #[derive(Clone)]
-pub(crate) struct Keys([Option<Key>; Access::ALL.len()]);
+pub(crate) struct Keys([Vec<Key>; Access::ALL.len()]);
 
 impl Keys {
-    pub(crate) fn new(secret: Option<&Secret>) -> Self {
-        Keys(Access::ALL.map(|access| match secret {
-            None => Some(WITHOUT_SECRET),
-            Some(secret) => secret.key(access),
-        }))
+    /// Without a secret all processes have the same key.
+    pub(crate) fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Self {
+        let mut keys = Access::ALL.map(|_| Vec::new());
+        let mut any = false;
+        for secret in secrets {
+            any = true;
+            for access in Access::ALL {
+                keys[access as usize].extend(secret.key(access));
+            }
+        }
+        if !any {
+            keys = Access::ALL.map(|_| vec![WITHOUT_SECRET]);
+        }
+        Keys(keys)
     }
 
+    /// The key to dial with.
     pub(crate) fn of(&self, access: Access) -> Option<&Key> {
-        self.0[access as usize].as_ref()
+        self.0[access as usize].first()
     }
+
+    /// The key with this id.
+    pub(crate) fn named(&self, access: Access, id: KeyId) -> Option<&Key> {
+        self.0[access as usize].iter().find(|key| key.id == id)
+    }
+}
+
+pub(crate) fn in_hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 fn prefix(access: Access) -> Option<&'static str> {
@@ -219,9 +260,29 @@ mod tests {
     }
 
     #[test]
-    fn missing_file_is_named() {
-        let error = Secret::from_file("/nonexistent/secret").unwrap_err();
-        assert!(error.to_string().contains("/nonexistent/secret"), "{error}");
+    fn a_file_of_lines_has_several_secrets_and_the_first_is_used_to_dial() {
+        let ids = |bytes: &[u8]| Secret::lines(bytes).map(|all| all.iter().map(Secret::key_id).collect::<Vec<_>>());
+        let one = ids(b"0123456789abcdef").unwrap();
+        assert_eq!((ids(b"0123456789abcdef\n").unwrap(), one.len()), (one.clone(), 1), "as before there were lines");
+        let two = ids(b"\n0123456789abcdef\r\n\nfedcba9876543210").unwrap();
+        assert_eq!((two.len(), &two[0]), (2, &one[0]));
+        let all = Secret::lines(b"0123456789abcdef\nfedcba9876543210\n").unwrap();
+        let keys = Keys::new(&all);
+        for access in Access::ALL {
+            let of = |secret: &Secret| secret.key(access).unwrap();
+            assert_eq!(keys.of(access), Some(&of(&all[0])));
+            assert_eq!(keys.named(access, of(&all[1]).id), Some(&of(&all[1])));
+            assert_eq!(keys.named(access, NO_KEY), None);
+        }
+        // Random bytes are one secret, whatever they contain.
+        assert_eq!(ids(b"\x00123456789abcdef\nfedcba9876543210").unwrap().len(), 1);
+        assert_eq!(ids(b"\xff123456789abcdef\nfedcba9876543210").unwrap().len(), 1);
+        assert!(matches!(Secret::lines(b"0123456789abcdef\nshort\n"), Err(SecretError::TooShort { bytes: 5 })));
+        assert!(matches!(Secret::lines(b"\n"), Err(SecretError::TooShort { bytes: 0 })));
+        let many = "0123456789abcdef\n".repeat(9);
+        assert!(matches!(Secret::lines(many.as_bytes()), Err(SecretError::TooMany { count: 9 })));
+        let mixed = format!("0123456789abcdef\n{}\n", cluster().derived(Access::Reader).unwrap());
+        assert!(matches!(Secret::lines(mixed.as_bytes()), Err(SecretError::Mixed { .. })));
     }
 
     #[test]

@@ -1,12 +1,17 @@
-//! The encrypted stream behind a handshake: frames become bytes that only the far side can make and read.
+//! The cryptography of one connection, after its handshake: frames become bytes that only the far side can make and read.
 //!
-//! A frame is a four-byte big-endian length and that many bytes: Noise messages of 65,535 bytes each, and a shorter one
+//! There are two kinds of it: Noise, here, for connections with a secret, and [`tls`] for connections with certificates. All
+//! other parts of the crate see a [`Session`].
+//!
+//! A frame of Noise is a four-byte big-endian length and that many bytes: Noise messages of 65,535 bytes each, and a shorter one
 //! at the end (its payload may be empty). So a message tells by its own length, which its tag covers, whether its frame
 //! continues, and frames can be neither joined nor split by changing the lengths in clear. The first sealed byte is the
 //! frame's [`Kind`].
 //!
 //! Each direction has its own key, and the number of a message is its nonce: a message that was changed, left out,
 //! repeated, moved or sent back does not open.
+
+pub(crate) mod tls;
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,21 +36,34 @@ pub(crate) struct Session {
     pub(crate) opener: Opener,
 }
 
-/// Seals what is sent. Not to be cloned: a nonce must not be used twice.
-pub(crate) struct Sealer {
+/// Seals what is sent.
+#[derive(Debug)]
+pub(crate) enum Sealer {
+    Noise(NoiseSealer),
+    Tls(tls::Sealer),
+}
+
+/// Opens what is received.
+#[derive(Debug)]
+pub(crate) enum Opener {
+    Noise(NoiseOpener),
+    Tls(tls::Opener),
+}
+
+/// Not to be cloned: a nonce must not be used twice.
+pub(crate) struct NoiseSealer {
     noise: Arc<StatelessTransportState>,
     next: u64,
     /// Kind and payload beside each other, as they are sealed.
     plain: Vec<u8>,
 }
 
-/// Opens what is received.
-pub(crate) struct Opener {
+pub(crate) struct NoiseOpener {
     noise: Arc<StatelessTransportState>,
     next: u64,
 }
 
-/// How many bytes a frame takes on the wire.
+/// How many bytes a frame of Noise takes on the wire.
 pub(crate) fn wire_bytes(payload_bytes: usize) -> usize {
     PREFIX_BYTES + sealed_bytes(payload_bytes)
 }
@@ -59,9 +77,21 @@ fn sealed_bytes(payload_bytes: usize) -> usize {
 impl Session {
     pub(crate) fn new(noise: StatelessTransportState) -> Self {
         let noise = Arc::new(noise);
-        Self {
-            sealer: Sealer { noise: Arc::clone(&noise), next: 0, plain: Vec::new() },
-            opener: Opener { noise, next: 0 },
+        let sealer = NoiseSealer { noise: Arc::clone(&noise), next: 0, plain: Vec::new() };
+        Self { sealer: Sealer::Noise(sealer), opener: Opener::Noise(NoiseOpener { noise, next: 0 }) }
+    }
+
+    /// After a handshake with certificates.
+    pub(crate) fn by_certificate(connection: tls::Connection) -> Self {
+        let (sealer, opener) = tls::halves(connection);
+        Self { sealer: Sealer::Tls(sealer), opener: Opener::Tls(opener) }
+    }
+
+    /// How many bytes a frame takes on the wire.
+    pub(crate) fn wire_bytes(&self, payload_bytes: usize) -> usize {
+        match self.sealer {
+            Sealer::Noise(_) => wire_bytes(payload_bytes),
+            Sealer::Tls(_) => tls::wire_bytes(payload_bytes),
         }
     }
 }
@@ -73,6 +103,42 @@ impl Sealer {
     }
 
     pub(crate) fn seal_kind(&mut self, kind: Kind, payload: &[u8], out: &mut BytesMut) -> Result<(), FrameError> {
+        match self {
+            Sealer::Noise(noise) => noise.seal_kind(kind, payload, out),
+            Sealer::Tls(tls) => tls.seal_kind(kind, payload, out),
+        }
+    }
+}
+
+impl Opener {
+    /// Opens the frame at the beginning of `wire`, if all of it is there: puts its payload into `opened`, which is empty,
+    /// and returns how many bytes of `wire` it took and its kind. Those bytes may have changed: TLS decrypts in place. After
+    /// an error the stream is over.
+    ///
+    /// The length in front is not trusted: it reserves nothing, and memory grows with the bytes that have arrived.
+    pub(crate) fn open(
+        &mut self,
+        wire: &mut [u8],
+        max_bytes: usize,
+        opened: &mut BytesMut,
+    ) -> Result<Option<(usize, Kind)>, FrameError> {
+        match self {
+            Opener::Noise(noise) => noise.open(wire, max_bytes, opened),
+            Opener::Tls(tls) => tls.open(wire, max_bytes, opened),
+        }
+    }
+
+    /// For tests: opens a stream of Noise from its beginning again.
+    pub(crate) fn rewound(&self) -> Opener {
+        match self {
+            Opener::Noise(noise) => Opener::Noise(NoiseOpener { noise: Arc::clone(&noise.noise), next: 0 }),
+            Opener::Tls(tls) => Opener::Tls(tls.again()),
+        }
+    }
+}
+
+impl NoiseSealer {
+    fn seal_kind(&mut self, kind: Kind, payload: &[u8], out: &mut BytesMut) -> Result<(), FrameError> {
         if payload.len() > FRAME_MAX_BYTES {
             return Err(FrameError::TooLarge { bytes: payload.len(), max_bytes: FRAME_MAX_BYTES });
         }
@@ -108,12 +174,8 @@ impl Sealer {
     }
 }
 
-impl Opener {
-    /// Opens the frame at the beginning of `wire`, if all of it is there: puts its payload into `opened`, which is empty,
-    /// and returns how many bytes of `wire` it took and its kind. After an error the stream is over.
-    ///
-    /// The length in front is not trusted: it reserves nothing, and memory grows with the bytes that have arrived.
-    pub(crate) fn open(
+impl NoiseOpener {
+    fn open(
         &mut self,
         wire: &[u8],
         max_bytes: usize,
@@ -144,20 +206,13 @@ impl Opener {
     }
 }
 
-impl Opener {
-    /// For tests: opens the stream from its beginning again.
-    pub(crate) fn rewound(&self) -> Opener {
-        Opener { noise: Arc::clone(&self.noise), next: 0 }
-    }
-}
-
-impl fmt::Debug for Sealer {
+impl fmt::Debug for NoiseSealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sealer({})", self.next)
     }
 }
 
-impl fmt::Debug for Opener {
+impl fmt::Debug for NoiseOpener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Opener({})", self.next)
     }

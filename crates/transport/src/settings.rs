@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::handshake::{Facts, Incarnation, PeerId};
-use crate::secret::Secret;
+use crate::keyring::Keyring;
 
 /// Identity, neighbours and limits of one process. [`Settings::new`] fills in the limits.
 #[derive(Clone, Debug)]
@@ -15,8 +15,8 @@ pub struct Settings {
     pub incarnation: Incarnation,
     /// Named values that must be equal between peers; a difference is refused with both values named.
     pub facts: Facts,
-    /// Both sides prove that they know it; it is never sent.
-    pub secret: Option<Secret>,
+    /// How both sides prove themselves. It may be replaced while the process runs; secrets and keys are never sent.
+    pub keyring: Keyring,
     /// The peers that may connect, and the address at which each is dialled (`host:port`, resolved anew at every dial).
     pub peers: Vec<(PeerId, String)>,
     /// The latest incarnation of each peer that this member has ever been connected to: an earlier one is refused.
@@ -33,6 +33,9 @@ pub struct Settings {
     pub client_queue_bytes: usize,
     /// Bytes buffered for all clients together, both directions; beyond it the client that holds most is dropped.
     pub client_total_bytes: usize,
+    /// Members outside the list that may be connected at one time; one more is refused as busy. With 0 every member
+    /// outside the list is refused as unknown.
+    pub guests_max: usize,
     /// Authenticated clients at one time; one more is refused as busy.
     pub clients_max: usize,
     /// Connections inside their handshake at one time; one more closes the oldest of the address that has most of them.
@@ -53,7 +56,7 @@ impl Settings {
             id,
             incarnation,
             facts: Facts::new(),
-            secret: None,
+            keyring: Keyring::default(),
             peers,
             seen: Vec::new(),
             handshake_deadline: Duration::from_secs(5),
@@ -63,6 +66,7 @@ impl Settings {
             queue_bytes: 4 << 20,
             client_queue_bytes: 2 << 20,
             client_total_bytes: 16 << 20,
+            guests_max: 0,
             clients_max: 1024,
             unauthenticated_max: 256,
             link_heartbeat: Duration::from_secs(5),

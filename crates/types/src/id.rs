@@ -104,6 +104,11 @@ impl Token {
         Token::new(epoch, 0)
     }
 
+    /// The epoch of the leader that issued it.
+    pub const fn epoch(self) -> Epoch {
+        Epoch(self.0 >> Self::COUNT_BITS)
+    }
+
     /// The n-th token of a reign. A value without room counts as the largest value that has room: a token too many
     /// equals another one and is never smaller.
     pub const fn new(epoch: Epoch, n: u32) -> Self {
@@ -139,6 +144,7 @@ mod tests {
         assert_eq!(Token::leader(Epoch(1)), Token(1 << 28));
         assert_eq!(Token::leader(Epoch(7)), Token::new(Epoch(7), 0));
         assert_eq!(Token::new(Epoch(7), 5), Token(7 << 28 | 5));
+        assert_eq!(Token::new(Epoch(7), 5).epoch(), Epoch(7));
         assert_eq!(Token::new(Epoch(7), 5).to_string(), (7 * 268_435_456 + 5).to_string());
     }
 

@@ -6,7 +6,8 @@
 //!   a change, kinds of safety.
 //! - `cluster_id`: the identity of a cluster's history. `incarnation`: one start of a process. `instance`: the machines
 //!   that share one process.
-//! - `clock`: the clocks of leases and of stamps. `duration`: how durations are written. `dice`: random words from a seed.
+//! - `member_list`: the members of a cluster. `clock`: the clocks of leases and of stamps. `duration`: how durations are
+//!   written. `dice`: random words from a seed.
 
 mod access;
 mod clock;
@@ -16,6 +17,7 @@ mod duration;
 mod id;
 mod incarnation;
 mod instance;
+mod member_list;
 mod name;
 mod standing;
 mod topology;
@@ -28,6 +30,7 @@ pub use duration::{DurationError, format_duration, parse_duration};
 pub use id::{Epoch, NodeId, Token, Uid, Wins};
 pub use incarnation::Incarnation;
 pub use instance::InstanceId;
+pub use member_list::{Change, ChangeRefusal, Listed, MemberList, Membership, PeerRole, Stamp};
 pub use name::UnknownName;
 pub use standing::{Cause, Role, Safety, Standing};
 pub use topology::Topology;

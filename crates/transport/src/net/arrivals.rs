@@ -22,6 +22,9 @@ impl Net {
             match self.arrivals.poll_recv(cx) {
                 Poll::Ready(Some(Arrival::Dialled { peer, attempt, result })) => self.dialled(peer, attempt, result),
                 Poll::Ready(Some(Arrival::Accepted(accepted))) => self.accepted(accepted),
+                Poll::Ready(Some(Arrival::Introduced { address, attempt, id })) => {
+                    self.was_introduced(&address, attempt, id);
+                }
                 Poll::Ready(Some(Arrival::Doubted(peer))) => self.doubted(peer),
                 Poll::Ready(Some(Arrival::OutOfDescriptors)) => self.events.push(Event::OutOfDescriptors),
                 Poll::Ready(None) | Poll::Pending => return,
@@ -31,8 +34,9 @@ impl Net {
         cx.waker().wake_by_ref();
     }
 
-    /// Dials after the peer's next pause, if it is wanted and not connected.
+    /// Dials after the peer's next pause, if it is wanted and not connected. A guest is forgotten.
     pub(super) fn redial(&mut self, id: PeerId) {
+        self.forget_idle_guest(id);
         if let Some(peer) = self.peers.get_mut(&id)
             && peer.wanted
         {
@@ -116,6 +120,10 @@ impl Net {
     }
 
     fn accepted_peer(&mut self, claim: Claim, accepted: Accepted) {
+        if let Err(refusal) = self.receive_guest(claim.id) {
+            let _ = accepted.refuse.send((accepted.channel, refusal));
+            return;
+        }
         // The rest of the old connection is read first, above all its end: a restarted process closed its old
         // connection before it opened this one.
         if let Some(old) = self.peers.get(&claim.id).and_then(|peer| peer.link) {
@@ -124,6 +132,7 @@ impl Net {
         match self.decide(&claim) {
             Admission::Refuse(refusal) => {
                 let _ = accepted.refuse.send((accepted.channel, refusal));
+                self.forget_idle_guest(claim.id);
             }
             Admission::Keep => self.keep(claim, accepted),
             Admission::Probe => self.probe(claim, accepted),
@@ -183,8 +192,10 @@ impl Net {
                     peer.link = Some(key);
                     peer.counters.connections += 1;
                     peer.backoff.reset();
+                    if peer.listed {
+                        self.context.seen.note(id, incarnation);
+                    }
                 }
-                self.context.seen.note(id, incarnation);
                 self.events.push(Event::Up { peer: id, incarnation });
             }
         }

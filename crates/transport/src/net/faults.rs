@@ -23,6 +23,8 @@ impl Net {
     /// Ends every fault.
     pub fn heal(&mut self) {
         for peer in self.faults().into_keys() {
+            // Also those of a peer that is in the list no more.
+            self.context.faults.set(peer, Faults::default());
             self.inject(peer, Faults::default());
         }
     }

@@ -2,7 +2,7 @@
 
 use tracing::error;
 
-use super::{CLIENT_FRAMES_PER_TURN, Net, TURN_BYTES};
+use super::{CLIENT_FRAMES_PER_TURN, Net, Pace, TURN_BYTES};
 use crate::event::{ClientId, DownReason, Event};
 use crate::frame::FRAME_MAX_BYTES;
 use crate::link::{Owner, Turn};
@@ -77,7 +77,7 @@ impl Net {
     }
 
     /// Queues a frame on a link, or ends the link if its queue is full.
-    pub(super) fn push(&mut self, key: u64, payload: &[u8], max_bytes: usize) -> bool {
+    pub(super) fn push(&mut self, key: u64, payload: &[u8], max_bytes: usize, pace: Pace) -> bool {
         let Some(link) = self.links.get_mut(&key) else { return false };
         if payload.len() > FRAME_MAX_BYTES {
             error!(bytes = payload.len(), "a frame above the limit was not sent");
@@ -94,12 +94,22 @@ impl Net {
         if link.push(payload).is_err() {
             return false;
         }
-        if !link.dirty {
-            link.dirty = true;
-            match link.owner {
-                Owner::Peer { .. } => self.dirty_peers.push(key),
-                Owner::Client => self.dirty_clients.push_back(key),
+        match (link.owner, pace) {
+            (Owner::Client, Pace::Prompt) if !link.prompt => {
+                link.prompt = true;
+                self.dirty_prompt.push_back(key);
             }
+            // Written with the prompt reply before it.
+            (Owner::Client, _) if link.prompt || link.dirty => {}
+            (Owner::Client, _) => {
+                link.dirty = true;
+                self.dirty_clients.push_back(key);
+            }
+            (Owner::Peer { .. }, _) if !link.dirty => {
+                link.dirty = true;
+                self.dirty_peers.push(key);
+            }
+            (Owner::Peer { .. }, _) => {}
         }
         self.recount(key);
         self.links.contains_key(&key)

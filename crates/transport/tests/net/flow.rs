@@ -40,7 +40,7 @@ async fn frames_arrive_once_and_in_order() {
 /// Frames are sealed in chunks of 65,519 bytes.
 #[tokio::test]
 async fn frames_around_the_size_of_a_chunk_pass_in_both_directions() {
-    let [mut one, mut two] = members_with::<2>(|settings| settings.secret = Some(secret("sixteen bytes or more")));
+    let [mut one, mut two] = members_with::<2>(|settings| settings.keyring = secret("sixteen bytes or more").into());
     connect(&mut one, 1, &mut two, 2).await;
     for size in [0, 1, 65_518, 65_519, 65_520, 65_535, 65_536, 131_038, FRAME_MAX_BYTES] {
         let sent: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
@@ -134,7 +134,7 @@ async fn a_flood_of_one_peer_does_not_starve_another() {
 }
 
 fn client_settings() -> ClientSettings {
-    ClientSettings { cluster: "test".to_owned(), secret: None, deadline: PATIENCE }
+    ClientSettings { cluster: "test".to_owned(), keyring: transport::Keyring::default(), deadline: PATIENCE }
 }
 
 /// Connects a client while the net runs; the net's `ClientUp` is consumed.
@@ -257,6 +257,38 @@ async fn clients_with_output_do_not_hold_up_a_peer_and_lose_nothing() {
     // Only the owner's turns write the others; the peer has its frame without any.
     let event = timeout(PATIENCE, two.event()).await.unwrap();
     assert!(matches!(&event, Event::Frame { payload, .. } if payload == "peer"), "{event:?}");
+    for (connection, _) in &mut clients {
+        let frame = timeout(PATIENCE, async {
+            tokio::select! {
+                frame = connection.recv() => frame.unwrap().unwrap(),
+                event = one.event() => panic!("{event:?}"),
+            }
+        });
+        assert_eq!(frame.await.unwrap(), "news");
+    }
+}
+
+/// A crowd of clients has output waiting: a reply that its client waits for does not stand in line behind theirs.
+#[tokio::test]
+async fn a_prompt_reply_is_written_at_once_however_many_clients_have_output() {
+    let [mut one] = members::<1>();
+    let mut clients = Vec::new();
+    for _ in 0..40 {
+        let mut connection = client_of(&mut one).await;
+        connection.send(b"hello").await.unwrap();
+        let Event::ClientFrame { client, .. } = one.event().await else { panic!("no frame") };
+        clients.push((connection, client));
+    }
+    let (mut prompt, last) = clients.pop().unwrap();
+    for (_, client) in &clients {
+        assert!(one.reply(*client, b"news"));
+    }
+    assert!(one.reply_promptly(last, b"answer") && one.reply_promptly(last, b"another"));
+    one.flush();
+    // Without another turn of the owner, which would write the others.
+    for expected in ["answer", "another"] {
+        assert_eq!(timeout(PATIENCE, prompt.recv()).await.unwrap().unwrap().unwrap(), expected);
+    }
     for (connection, _) in &mut clients {
         let frame = timeout(PATIENCE, async {
             tokio::select! {

@@ -129,7 +129,7 @@ async fn honest_hello() -> Vec<u8> {
     let fake = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let peers = vec![(1, fake.local_addr().unwrap().to_string()), (2, own_address)];
     let mut settings = Settings::new("test", 2, common::incarnation(1), peers);
-    settings.secret = Some(secret());
+    settings.keyring = secret().into();
     let mut net = Net::start(settings, own).unwrap();
     net.want(&[1]);
     let (mut stream, _) = while_quiet(&mut net, async { fake.accept().await.unwrap() }).await;
@@ -144,7 +144,7 @@ async fn honest_hello() -> Vec<u8> {
 async fn thousands_of_mutated_hellos_cause_no_event_and_no_panic() {
     let hello = honest_hello().await;
     let [mut net, mut peer] = members_with::<2>(|settings| {
-        settings.secret = Some(secret());
+        settings.keyring = secret().into();
         settings.handshake_deadline = Duration::from_millis(500);
     });
     let address = net.local_addr();
@@ -176,7 +176,7 @@ async fn thousands_of_mutated_hellos_cause_no_event_and_no_panic() {
 async fn a_stranger_at_a_members_address_is_not_believed_whatever_it_says() {
     let stranger = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let [mut one, mut two] = members_with::<2>(|settings| {
-        settings.secret = Some(secret());
+        settings.keyring = secret().into();
         settings.backoff_max = settings.backoff_min;
         settings.peers.push((3, stranger.local_addr().unwrap().to_string()));
     });
@@ -276,7 +276,7 @@ async fn session(net: &mut Net, through: &mut impl Relay, deadline: Duration) ->
     let target = net.local_addr();
     let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = proxy.local_addr().unwrap().to_string();
-    let settings = ClientSettings { cluster: "test".to_owned(), secret: Some(secret()), deadline };
+    let settings = ClientSettings { cluster: "test".to_owned(), keyring: secret().into(), deadline };
     let client = async {
         let mut connection = connect_client(&address, &settings).await.ok()?;
         connection.send(b"question").await.ok()?;
@@ -304,7 +304,7 @@ async fn session(net: &mut Net, through: &mut impl Relay, deadline: Duration) ->
 
 #[tokio::test]
 async fn a_recorded_session_is_closed_without_effect_when_it_is_replayed() {
-    let [mut net] = members_with::<1>(|settings| settings.secret = Some(secret()));
+    let [mut net] = members_with::<1>(|settings| settings.keyring = secret().into());
     let mut recorded = Recorder::default();
     let (events, answer) = session(&mut net, &mut recorded, PATIENCE).await;
     assert!(
@@ -340,7 +340,7 @@ async fn a_recorded_session_is_closed_without_effect_when_it_is_replayed() {
 /// Every byte of a short session, in both directions: neither side takes anything that the other did not say.
 #[tokio::test]
 async fn no_flipped_bit_of_a_session_has_an_effect() {
-    let [mut net] = members_with::<1>(|settings| settings.secret = Some(secret()));
+    let [mut net] = members_with::<1>(|settings| settings.keyring = secret().into());
     let mut recorded = Recorder::default();
     session(&mut net, &mut recorded, PATIENCE).await;
     let lengths = recorded.0.map(|bytes| bytes.len());
@@ -392,7 +392,11 @@ async fn a_dialled_stranger_is_reported_and_others_are_not_delayed() {
 
 #[tokio::test]
 async fn a_client_tells_closed_ports_strangers_and_silence_apart() {
-    let settings = ClientSettings { cluster: "test".to_owned(), secret: None, deadline: Duration::from_millis(200) };
+    let settings = ClientSettings {
+        cluster: "test".to_owned(),
+        keyring: transport::Keyring::default(),
+        deadline: Duration::from_millis(200),
+    };
     let closed = connect_client("127.0.0.1:1", &settings).await.unwrap_err();
     assert!(matches!(closed, ConnectError::Unreachable(_)), "{closed:?}");
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -6,4 +6,5 @@ mod flow;
 mod hostile;
 mod pairing;
 mod refusals;
+mod roster;
 mod versions;

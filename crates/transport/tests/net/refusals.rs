@@ -45,7 +45,8 @@ async fn secrets_must_be_the_same_on_both_sides() {
         (Some(secret(GOOD)), None, "uses no secret"),
     ] {
         let (code, text) =
-            refused(|settings| settings.secret.clone_from(&one), |settings| settings.secret.clone_from(&two)).await;
+            refused(|settings| settings.keyring = one.clone().into(), |settings| settings.keyring = two.clone().into())
+                .await;
         assert_eq!(code, RefuseCode::Secret);
         assert!(text.contains(part) && !text.contains(GOOD) && !text.contains(BAD), "{text}");
     }
@@ -53,7 +54,7 @@ async fn secrets_must_be_the_same_on_both_sides() {
 
 #[tokio::test]
 async fn the_same_secret_connects() {
-    let [mut one, mut two] = members_with::<2>(|settings| settings.secret = Some(secret("sixteen bytes or more")));
+    let [mut one, mut two] = members_with::<2>(|settings| settings.keyring = secret("sixteen bytes or more").into());
     common::connect(&mut one, 1, &mut two, 2).await;
 }
 
@@ -91,7 +92,7 @@ async fn a_member_with_a_clients_secret_does_not_start() {
     for access in [Access::Reader, Access::Operator] {
         let (own, address) = listener();
         let mut wrong = settings(1, &[address]);
-        wrong.secret = Some(secret(&secret("sixteen bytes or more").derived(access).unwrap()));
+        wrong.keyring = secret(&secret("sixteen bytes or more").derived(access).unwrap()).into();
         let error = Net::start(wrong, own).unwrap_err();
         assert!(error.to_string().contains("a member needs the secret of the cluster"), "{error}");
     }
@@ -108,9 +109,10 @@ async fn a_clients_access_follows_from_its_secret() {
         (Some(cluster.clone()), derived(Access::Reader), Access::Reader),
         (None, None, Access::Operator),
     ] {
-        let [mut net] = members_with::<1>(|settings| settings.secret.clone_from(&server));
+        let [mut net] = members_with::<1>(|settings| settings.keyring = server.clone().into());
         let address = net.local_addr().to_string();
-        let settings = ClientSettings { cluster: "test".to_owned(), secret: client, deadline: common::PATIENCE };
+        let settings =
+            ClientSettings { cluster: "test".to_owned(), keyring: client.into(), deadline: common::PATIENCE };
         let (connected, event) = tokio::join!(connect_client(&address, &settings), net.event());
         assert!(connected.is_ok(), "{connected:?}");
         assert!(matches!(event, Event::ClientUp { access, .. } if access == expected), "{event:?}");
@@ -121,9 +123,10 @@ async fn a_clients_access_follows_from_its_secret() {
 }
 
 async fn client_outcome(server: Option<Secret>, client: Option<Secret>, cluster: &str) -> Result<u32, ConnectError> {
-    let [mut net] = members_with::<1>(|settings| settings.secret.clone_from(&server));
+    let [mut net] = members_with::<1>(|settings| settings.keyring = server.clone().into());
     let address = net.local_addr().to_string();
-    let settings = ClientSettings { cluster: cluster.to_owned(), secret: client, deadline: Duration::from_secs(10) };
+    let settings =
+        ClientSettings { cluster: cluster.to_owned(), keyring: client.into(), deadline: Duration::from_secs(10) };
     let connecting = connect_client(&address, &settings);
     tokio::select! {
         result = connecting => result.map(|connection| connection.member_id()),

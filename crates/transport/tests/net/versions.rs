@@ -92,7 +92,11 @@ async fn garbage_behind_the_magic_is_answered_with_a_sentence_and_members_still_
 async fn client_answered_with(payload: &[u8]) -> ConnectError {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let settings = ClientSettings { cluster: "test".to_owned(), secret: None, deadline: Duration::from_hours(1) };
+    let settings = ClientSettings {
+        cluster: "test".to_owned(),
+        keyring: transport::Keyring::default(),
+        deadline: Duration::from_hours(1),
+    };
     let serving = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.write_all(&frame(payload)).await.unwrap();
