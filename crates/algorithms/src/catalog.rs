@@ -1,10 +1,15 @@
-//! The registry of algorithms: every harness (counts, model, faults, live cluster, docs) iterates it, and the one
-//! dispatch from a name to a type is here. `docs/adding-an-algorithm.md` lists the steps to a new row.
+//! The registry of elections: every harness (counts, model, faults, live cluster, docs) iterates it, and the one
+//! dispatch from a name to a type is here. `docs/adding-an-algorithm.md` lists the steps to a new row. Mutual exclusions
+//! have a registry of their own, [`mutex`].
+
+pub mod mutex;
 
 use crate::election::{
-    bully, bully_1982, chang_roberts, dolev_klawe_rodeh, hirschberg_sinclair, hirschberg_sinclair_reply, itai_rodeh,
-    le_lann, modified_ring, peterson, ring_list, time_slice, variable_speeds,
+    bully, bully_1982, by_lock, chang_roberts, chang_roberts_substitute, dfs, dolev_klawe_rodeh, dolev_klawe_rodeh_b,
+    echo, franklin, hirschberg_sinclair, hirschberg_sinclair_reply, improved_bully, invitation, itai_rodeh, le_lann,
+    modified_bully, modified_ring, modified_ring_literal, peterson, ring_list, time_slice, variable_speeds,
 };
+use crate::mutex::ricart_agrawala::RicartAgrawala;
 use crate::protocol::{Election, Rounds};
 use crate::theory::{self, Bounds, Case, Expectation};
 use crate::view::View;
@@ -27,6 +32,9 @@ pub struct Row {
     pub assumes: &'static str,
     /// Can it be told not to replace a healthy worse leader (`preempt = false`)?
     pub can_wait: bool,
+    /// In a mesh: does an election with a dead member wait until the next one begins without it? Other algorithms of a
+    /// mesh find out by timeouts. (On a ring all of them wait.)
+    pub needs_all: bool,
     /// The largest cluster it is fit for live; simulations may go further.
     pub max_nodes: usize,
     /// T' as a multiple of T where the algorithm has the two; the config check and the default come from it.
@@ -46,6 +54,8 @@ pub enum Elects {
     Best,
     /// The best of the members that started an election.
     BestCandidate,
+    /// The member that started first, as far as the members can tell.
+    FirstCandidate,
     /// Any member: chance decides.
     Anyone,
 }
@@ -89,12 +99,15 @@ const RING: Row = Row {
     elects: Elects::Best,
     assumes: "unidirectional ring, unique ids",
     can_wait: true,
+    needs_all: false,
     max_nodes: 256,
     coordinator_factor: 3,
     check: |_, _| Ok(()),
     bounds: theory::lap_per_initiator_bounds,
     expect: |_| None,
 };
+
+const GRAPH: Row = Row { topology: Topology::Graph, bounds: theory::graph_bounds, expect: theory::echo, ..RING };
 
 catalog! {
     election bully::Bully => Row {
@@ -104,6 +117,24 @@ catalog! {
         assumes: "an answer takes at most T",
         bounds: theory::bully_bounds,
         expect: theory::bully,
+        ..RING
+    };
+    election improved_bully::ImprovedBully => Row {
+        name: "improved-bully",
+        paper: "Arghavani, Ahmadi & Haghighat 2011",
+        topology: Topology::Mesh,
+        assumes: "an answer takes at most T",
+        bounds: theory::bully_bounds,
+        expect: theory::improved_bully,
+        ..RING
+    };
+    election modified_bully::ModifiedBully => Row {
+        name: "modified-bully",
+        paper: "Kordafshari, Gholipour, Jahanshahi & Haghighat 2005",
+        topology: Topology::Mesh,
+        assumes: "an answer takes at most T",
+        bounds: theory::modified_bully_bounds,
+        expect: theory::modified_bully,
         ..RING
     };
     election bully_1982::Bully1982 => Row {
@@ -117,6 +148,28 @@ catalog! {
         expect: theory::bully_1982,
         ..RING
     };
+    election by_lock::ByLock<RicartAgrawala> => Row {
+        name: "by-lock",
+        paper: "reduction to mutual exclusion (Ricart & Agrawala 1981)",
+        topology: Topology::Mesh,
+        elects: Elects::FirstCandidate,
+        assumes: "no failure inside an election",
+        needs_all: true,
+        bounds: theory::by_lock_bounds,
+        expect: theory::by_lock,
+        ..RING
+    };
+    election invitation::Invitation => Row {
+        name: "invitation",
+        paper: "Garcia-Molina 1982, second environment",
+        topology: Topology::Mesh,
+        assumes: "nothing for safety within a group; progress when answers take at most T",
+        can_wait: false,
+        coordinator_factor: 6,
+        bounds: theory::invitation_bounds,
+        expect: theory::invitation,
+        ..RING
+    };
     election chang_roberts::OwnProbeFirst => Row {
         name: "chang-roberts",
         paper: "Chang & Roberts 1979, own probe first",
@@ -124,7 +177,7 @@ catalog! {
         expect: theory::chang_roberts,
         ..RING
     };
-    election chang_roberts::Substitute => Row {
+    election chang_roberts_substitute::Substitute => Row {
         name: "chang-roberts-substitute",
         paper: "Chang & Roberts 1979, substituting wake rule",
         bounds: theory::chang_roberts_substitute_bounds,
@@ -155,6 +208,14 @@ catalog! {
         expect: theory::hirschberg_sinclair_reply,
         ..RING
     };
+    election franklin::Franklin => Row {
+        name: "franklin",
+        paper: "Franklin 1982",
+        assumes: "bidirectional FIFO ring, unique ids",
+        bounds: theory::franklin_bounds,
+        expect: theory::franklin,
+        ..RING
+    };
     election peterson::Peterson => Row {
         name: "peterson",
         paper: "Peterson 1982",
@@ -169,6 +230,14 @@ catalog! {
         assumes: "unidirectional FIFO ring, unique ids",
         bounds: theory::dolev_klawe_rodeh_bounds,
         expect: theory::dolev_klawe_rodeh,
+        ..RING
+    };
+    election dolev_klawe_rodeh_b::DolevKlaweRodehB => Row {
+        name: "dolev-klawe-rodeh-b",
+        paper: "Dolev, Klawe & Rodeh 1982, Algorithm B",
+        assumes: "unidirectional FIFO ring, unique ids",
+        bounds: theory::dolev_klawe_rodeh_b_bounds,
+        expect: theory::dolev_klawe_rodeh_b,
         ..RING
     };
     election ring_list::RingList => Row {
@@ -187,6 +256,13 @@ catalog! {
         name: "modified-ring-plain",
         paper: "textbook ring with the best id in the message",
         expect: theory::modified_ring_plain,
+        ..RING
+    };
+    election modified_ring_literal::ModifiedRingLiteral => Row {
+        name: "modified-ring-literal",
+        paper: "textbook ring with the best id in the message, read literally",
+        bounds: theory::modified_ring_literal_bounds,
+        expect: theory::modified_ring_literal,
         ..RING
     };
     rounds time_slice::TimeSlice => Row {
@@ -219,6 +295,20 @@ catalog! {
         bounds: theory::itai_rodeh_bounds,
         expect: theory::itai_rodeh,
         ..RING
+    };
+    election echo::Echo => Row {
+        name: "echo",
+        paper: "Chang 1982, Segall 1983, with extinction",
+        assumes: "connected graph, unique ids",
+        ..GRAPH
+    };
+    election dfs::Dfs => Row {
+        name: "dfs",
+        paper: "depth-first search, Lynch 1996",
+        wins: Wins::Lowest,
+        assumes: "connected graph, unique ids, FIFO links",
+        expect: theory::dfs,
+        ..GRAPH
     };
 }
 

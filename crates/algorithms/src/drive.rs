@@ -32,7 +32,7 @@ pub struct Driver<P: Protocol, W> {
     blocked: bool,
 }
 
-impl<P: Protocol, W: Copy> Driver<P, W> {
+impl<P: Protocol, W: Copy + Ord> Driver<P, W> {
     /// `stored`: the record of the last process with this disk.
     pub fn start(ctx: &Ctx<'_, P::Settings>, stored: Option<P::Durable>) -> Self {
         let mut effects = Effects::default();
@@ -88,6 +88,11 @@ impl<P: Protocol, W: Copy> Driver<P, W> {
 
     pub fn machine(&self) -> &P {
         &self.machine
+    }
+
+    /// For a driver that replaces the view: the machine must move to it before the next step.
+    pub fn machine_mut(&mut self) -> &mut P {
+        &mut self.machine
     }
 
     pub fn timers(&self) -> &Timers<P::Timer, W> {

@@ -1,4 +1,5 @@
-//! Textbook machines: every election of the catalog as a pure state machine.
+//! Textbook machines: every election of the catalog as a pure state machine. Mutual exclusions have a catalog of their
+//! own, [`catalog::mutex`], and are machines of the same kind.
 //!
 //! # The contract
 //!
@@ -30,15 +31,17 @@
 pub mod catalog;
 pub mod drive;
 pub mod election;
+pub mod mutex;
 mod protocol;
 mod settings;
 pub mod theory;
 mod view;
 
+pub use mutex::{Access, Mutex, MutexSettings, Section, Stage, Want};
 pub use protocol::{
-    Campaign, Ctx, Data, Election, Input, Kind, Life, Message, Next, Outbox, Outcome, Protocol, Rounds, Span,
+    Campaign, Ctx, Data, Election, Group, Input, Kind, Life, Message, Next, Outbox, Outcome, Protocol, Rounds, Span,
     StateVector, Status,
 };
 pub use settings::{Ranks, Settings};
 pub use types::{Epoch, NodeId, Token, Topology, Uid, Wins};
-pub use view::{Edge, Link, Side, View};
+pub use view::{Edge, Link, Shape, Side, View};

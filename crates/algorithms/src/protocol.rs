@@ -92,6 +92,11 @@ impl Kind {
         Kind { name, announcement: false }
     }
 
+    /// A message of a mutual exclusion: none of them announces a result.
+    pub const fn mutex(name: &'static str) -> Self {
+        Kind { name, announcement: false }
+    }
+
     pub const fn announcement(name: &'static str) -> Self {
         Kind { name, announcement: true }
     }
@@ -199,13 +204,24 @@ pub enum Life {
     Continuous,
 }
 
-/// Garcia-Molina's S(i): the subject of assertions 1 and 2.
+/// Garcia-Molina's S(i): the subject of assertions 1 and 2, and with groups of assertions 3 and 4.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct StateVector {
     pub s: Status,
     pub c: Option<NodeId>,
     /// The task definition, as an opaque number.
     pub d: u64,
+    /// The group, where the algorithm has groups.
+    pub g: Option<Group>,
+}
+
+/// The name of a group of nodes; no two groups ever have the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Group {
+    pub coordinator: NodeId,
+    /// How often the coordinator had started.
+    pub start: u64,
+    pub number: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -221,6 +237,9 @@ pub enum Status {
 /// directly.
 pub trait Rounds: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     type Message: Message;
+
+    /// Do all nodes take part from round 0 on, whichever nodes start an election?
+    const ALL_START: bool = false;
 
     fn new(ctx: &Ctx<'_>) -> Self;
 

@@ -133,6 +133,61 @@ impl View {
     pub fn neighbours(&self, at: usize) -> &[u32] {
         self.neighbours.get(at).map_or(&[], Vec::as_slice)
     }
+
+    /// The same by id.
+    pub fn neighbour_ids(&self, me: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let at = self.position(me).unwrap_or(usize::MAX);
+        self.neighbours(at).iter().map(|&at| self.members[at as usize].id)
+    }
+
+    /// The number of links of a graph.
+    pub fn links(&self) -> usize {
+        self.neighbours.iter().map(Vec::len).sum::<usize>() / 2
+    }
+
+    /// Of a graph.
+    pub fn shape(&self) -> Option<Shape> {
+        if self.topology != Topology::Graph {
+            return None;
+        }
+        let links = self.links();
+        let small = self.len().saturating_mul(links) <= MAX_DIAMETER_WORK;
+        let farthest = |from: usize| self.distances(from, |_| true).into_iter().collect::<Option<Vec<_>>>();
+        let diameter = || (0..self.len()).map(|from| farthest(from)?.into_iter().max()).max().flatten();
+        Some(Shape { links, diameter: small.then(diameter).flatten() })
+    }
+
+    /// In a graph: how many links the shortest path from `from` to each position has, over positions that `through`
+    /// admits only; `None` where there is no path.
+    pub fn distances(&self, from: usize, through: impl Fn(usize) -> bool) -> Vec<Option<usize>> {
+        let mut distances = vec![None; self.len()];
+        let mut reached = vec![from];
+        distances[from] = Some(0);
+        let mut next = 0;
+        while let Some(&at) = reached.get(next) {
+            let farther = distances[at].map(|hops: usize| hops + 1);
+            for &there in self.neighbours(at) {
+                let there = there as usize;
+                if distances[there].is_none() && through(there) {
+                    distances[there] = farther;
+                    reached.push(there);
+                }
+            }
+            next += 1;
+        }
+        distances
+    }
+}
+
+/// The diameter takes a search from every node: beyond this many steps it is not computed.
+const MAX_DIAMETER_WORK: usize = 20_000_000;
+
+/// What theory knows about a graph besides the number of nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    pub links: usize,
+    /// The largest distance of two nodes; `None` for a graph that is not connected, or too large to search.
+    pub diameter: Option<usize>,
 }
 
 fn positions_by_id(members: &[Uid]) -> Vec<u32> {

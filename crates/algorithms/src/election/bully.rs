@@ -6,8 +6,19 @@
 //! nodes; if a node answers, that node takes over and must have a coordinator announced within T', else the election
 //! begins again.
 //!
-//! Messages with the best node N dead (but still asked), initiator i, m = N-i: m² + N - 2, worst N² - N - 1; with no
-//! node dead m(m+1) + N - 1.
+//! Messages, whichever nodes are dead (but still asked): every living node at least as good as the worst initiator takes
+//! part once. ELECTION is the sum of their betters, ANSWER the sum of their living betters, COORDINATOR the number of
+//! nodes worse than the winner. So with the best node N dead and initiator i, m = N-i: m² + N - 2, worst N² - N - 1;
+//! with no node dead m(m+1) + N - 1. Only if the best of all is itself an initiator it is less: it wins at once, and
+//! nodes that its COORDINATOR reaches first ask no other node.
+//!
+//! Time: ELECTION, ANSWER, ELECTION of the second best, T for the dead best, COORDINATOR: the "5 message transmission
+//! times" of the sources, one of them being T. One transmission if the best node starts.
+//!
+//! Detection and recovery: this machine is told to begin (the failure detector or an operator does that); a node that
+//! recovers begins too, and the best one then takes over at once with N - 1 COORDINATOR, a healthy leader or not, unless
+//! it is told to wait. With T at least twice the longest delay an election has one winner; with less it may have two for
+//! a while, and the latch leaves no wrong one at the end.
 //!
 //! Ambiguous in the sources: COORDINATOR is sent to the worse ids only (not to all), and T' is three times T (reusing
 //! T, as one source does, costs 2.4 times the messages). Not in the sources: at most one own election at a time, and a

@@ -8,10 +8,9 @@
 //! Messages: without the announcement the sum over all nodes of the distance to the next better id (n for the best):
 //! 2n-1 .. n(n+1)/2, n·H_n on average; SELECTED adds n.
 //!
-//! The sources differ in the reaction of a node that another node's PROBE wakes. *Own probe first*: it sends its own id
-//! before it handles the received one, so the count does not depend on the initiators. *Substitute* (the paper's
-//! start-up rule): it replaces a worse id by its own and stays silent under a better one; one initiator then costs at
-//! most 3n-1. They are two catalog rows. Both latch on `decided`, not on `participant`: the winner clears the flag
+//! The sources differ in the reaction of a node that another node's PROBE wakes. Here it sends its own id before it
+//! handles the received one (*own probe first*), so the count does not depend on the initiators; the paper's start-up
+//! rule is the row `chang-roberts-substitute`. Both latch on `decided`, not on `participant`: the winner clears the flag
 //! before the SELECTED lap is over, and a late start there must not elect it twice.
 
 use serde::{Deserialize, Serialize};
@@ -28,7 +27,6 @@ pub struct ChangRoberts<const SUBSTITUTE: bool> {
 }
 
 pub type OwnProbeFirst = ChangRoberts<false>;
-pub type Substitute = ChangRoberts<true>;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Msg {

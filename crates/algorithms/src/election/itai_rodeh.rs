@@ -7,8 +7,9 @@
 //! its sender's own; if no other node had the same number its sender has won, else the nodes with that number draw
 //! again.
 //!
-//! Messages: random, at least 2n - 1; 7 expected for n = 2, towards n·H_n per round and about 1.4 rounds for large n.
-//! The announcement adds n. Always correct; terminates with probability 1.
+//! Messages: random, at least 2n - 1; 7 expected for n = 2. Measured means with all nodes starting: 14.0 for n = 4, 32.3
+//! for n = 8, 385 for n = 64, 1846 for n = 256, which is n·H_n (a round without ties) and 1.1 n to 1.4 n more for the
+//! ties; 1.6 to 1.4 rounds. The announcement adds n. Always correct; terminates with probability 1.
 //!
 //! This machine never uses its own id, so followers do not know which node they follow. Chosen where the sources leave
 //! room: the round number travels with the token (without it links must be FIFO for safety, not only for the count),

@@ -5,7 +5,7 @@
 //!
 //! Every node sends its id once around and collects the ids that pass. When its own id is back the list is complete:
 //! links are FIFO and every node sends its own id before it passes on another one. All lists are equal, so every node
-//! decides alone and nothing has to be announced.
+//! decides alone and nothing has to be announced. A node keeps its list of active nodes to the end of the election.
 //!
 //! Messages: n² always, n ids times n hops, whatever the initiators and the order.
 //!
@@ -26,7 +26,8 @@ pub enum LeLann {
     Asleep,
     /// The ids seen so far, the own one included.
     Collecting(BTreeSet<Uid>),
-    Done,
+    /// The active list: all nodes of this election.
+    Done(BTreeSet<Uid>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -80,8 +81,10 @@ impl LeLann {
             }
             return out.forward(Side::Right, Elect(j));
         }
-        if let LeLann::Collecting(list) = std::mem::replace(self, LeLann::Done) {
-            let leader = ctx.wins().best(list);
+        if let LeLann::Collecting(list) = self {
+            let list = std::mem::take(list);
+            let leader = ctx.wins().best(list.iter().copied());
+            *self = LeLann::Done(list);
             out.announce(if leader == Some(ctx.me) { Outcome::Won } else { Outcome::Follow(leader) });
         }
     }

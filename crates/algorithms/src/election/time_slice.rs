@@ -7,6 +7,8 @@
 //! way.
 //!
 //! Messages: exactly n, and no announcement. Rounds: n(v+1), v being the smallest number; v·n of them are silent.
+//! Phases and numbers count from 0, as in the sources; other books count them from 1 and then write v·n rounds, of which
+//! (v-1)·n are silent.
 //!
 //! As published the lowest id wins. For the highest the ids are counted down from it. A round is spent per number and
 //! node, so numbers above a limit are refused. A token that arrives in the round in which the receiver would send is
@@ -56,6 +58,8 @@ const NOTHING: Next = Next::Quiet { until: u64::MAX };
 
 impl Rounds for TimeSlice {
     type Message = Token;
+
+    const ALL_START: bool = true;
 
     fn new(ctx: &Ctx<'_>) -> Self {
         match check(ctx.view, ctx.wins()) {

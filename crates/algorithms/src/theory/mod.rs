@@ -1,17 +1,28 @@
-//! Closed forms: the cost of an election. The only place with formulas; tests, docs, plots and tables read it.
+//! Closed forms: the cost of an election, and in [`mutex`] that of an entry into a critical section. The only place with
+//! formulas; tests, docs, plots and tables read it.
 
+mod bully_family;
+mod fewer_messages;
+mod graph;
 mod hirschberg_sinclair;
 mod mesh;
+pub mod mutex;
 mod peterson_dolev_klawe_rodeh;
 mod ring;
 mod synchronous;
 
+pub use bully_family::*;
+pub use fewer_messages::*;
+pub use graph::*;
 pub use hirschberg_sinclair::*;
 pub use mesh::*;
 pub use peterson_dolev_klawe_rodeh::*;
 pub use ring::*;
 pub use synchronous::*;
 
+use std::fmt;
+
+use crate::view::Shape;
 use types::{Uid, Wins};
 
 /// One fault-free run, as far as it matters to theory.
@@ -26,6 +37,21 @@ pub struct Case<'a> {
     pub dead: &'a [usize],
     /// Did all messages take exactly one round, and all initiators start in round 0?
     pub synchronous: bool,
+    pub before: Before,
+    /// Of a graph ([`crate::View::shape`]).
+    pub shape: Option<Shape>,
+}
+
+/// What the members did before this election, as far as an algorithm remembers it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Before {
+    /// The first election.
+    #[default]
+    Nothing,
+    /// All members that live followed the one at this position.
+    Followed(usize),
+    /// Not known to the observer.
+    Unknown,
 }
 
 impl Case<'_> {
@@ -94,6 +120,23 @@ impl Case<'_> {
     fn betters(&self, at: usize) -> usize {
         self.ids.iter().filter(|&&id| self.wins.beats(id, self.ids[at])).count()
     }
+
+    /// How many living members beat `at`.
+    fn living_betters(&self, at: usize) -> usize {
+        self.living().filter(|&other| self.wins.beats(self.ids[other], self.ids[at])).count()
+    }
+
+    fn living(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.n()).filter(|&at| !self.is_dead(at))
+    }
+
+    fn best_living(&self) -> Option<usize> {
+        self.living().reduce(|a, b| if self.wins.beats(self.ids[b], self.ids[a]) { b } else { a })
+    }
+
+    fn living_initiators(&self) -> impl Iterator<Item = usize> + '_ {
+        self.initiators.iter().copied().filter(|&at| !self.is_dead(at))
+    }
 }
 
 /// An inclusive interval; a point where theory is exact.
@@ -122,6 +165,16 @@ impl Range {
 
     fn plus(self, other: Range) -> Self {
         Range { min: self.min + other.min, max: self.max.saturating_add(other.max) }
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Range { min, max } if min == max => write!(f, "{min}"),
+            Range { min, max: u64::MAX } => write!(f, "{min} or more"),
+            Range { min, max } => write!(f, "{min}..{max}"),
+        }
     }
 }
 
@@ -194,7 +247,15 @@ mod tests {
         let increasing: Vec<Uid> = (1..=6).map(Uid::plain).collect();
         let decreasing: Vec<Uid> = (1..=6).rev().map(Uid::plain).collect();
         let cost = |ids: &[Uid]| {
-            let case = Case { ids, wins: Wins::Highest, initiators: &[0], dead: &[], synchronous: true };
+            let case = Case {
+                ids,
+                wins: Wins::Highest,
+                initiators: &[0],
+                dead: &[],
+                synchronous: true,
+                before: Before::Nothing,
+                shape: None,
+            };
             chang_roberts(&case).map(|e| e.election)
         };
         assert_eq!(cost(&increasing), Some(Range::exactly(11)));

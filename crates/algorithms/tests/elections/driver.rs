@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use algorithms::drive::{Dice, Driver, Effect};
-use algorithms::{Campaign, Ctx, Election, Input, Link, Outcome, Protocol, Settings};
+use algorithms::{Campaign, Ctx, Election, Input, Life, Link, Outcome, Protocol, Settings, Uid};
 
 use crate::subject::{Log, Plan, Run, Schedule, readable};
 
@@ -16,13 +16,30 @@ pub(crate) fn run<E: Election>(plan: &Plan<'_>, log: Log<'_>) -> Run {
     world.run
 }
 
-/// The second of two elections: after the first the node at `dies` dies, and `starts` misses it. Counts only this one.
-pub(crate) fn failover<E: Election>(plan: &Plan<'_>, dies: usize, starts: usize) -> Run {
-    let mut world = World::<E>::new(plan, None);
-    world.settle();
-    world.dead.push(dies);
-    world.starts.push_back(starts);
-    world.run = Run::new::<E::Message>(plan.view.len(), E::LIFE);
+/// The second of two elections: in the first one all lived and all started. A continuous machine goes on, any other
+/// begins anew with the record that it stored. Counts only the second.
+pub(crate) fn run_second<E: Election>(plan: &Plan<'_>) -> Run {
+    let all: Vec<usize> = (0..plan.view.len()).collect();
+    let first = Plan { initiators: &all, dead: &[], ..*plan };
+    if E::LIFE == Life::Continuous {
+        let mut before = World::<E>::new(&first, None);
+        before.settle();
+        before.dead = plan.dead.to_vec();
+        before.starts = plan.initiators.iter().copied().collect();
+        before.round = 0;
+        let known = std::mem::take(&mut before.run.outcomes);
+        before.run = Run { outcomes: known, ..Run::new::<E::Message>(plan.view.len(), E::LIFE) };
+        before.settle();
+        return before.run;
+    }
+    run_after::<E>(&first, plan)
+}
+
+/// An election with the records that another one left; the members of the second may be fewer, from the first on.
+pub(crate) fn run_after<E: Election>(first: &Plan<'_>, plan: &Plan<'_>) -> Run {
+    let mut before = World::<E>::new(first, None);
+    before.settle();
+    let mut world = World::<E>::with_disks(plan, None, before.on_disk);
     world.settle();
     world.run
 }
@@ -54,6 +71,10 @@ struct World<'a, E: Election> {
 
 impl<'a, E: Election> World<'a, E> {
     fn new(plan: &'a Plan<'a>, log: Log<'a>) -> Self {
+        World::with_disks(plan, log, vec![None; plan.view.len()])
+    }
+
+    fn with_disks(plan: &'a Plan<'a>, log: Log<'a>, on_disk: Vec<Option<E::Durable>>) -> Self {
         let n = plan.view.len();
         let mut world = World {
             plan,
@@ -65,14 +86,14 @@ impl<'a, E: Election> World<'a, E> {
             flights: VecDeque::new(),
             starts: plan.initiators.iter().copied().collect(),
             stored: VecDeque::new(),
-            on_disk: vec![None; n],
+            on_disk,
             now: Duration::ZERO,
             round: 0,
             run: Run::new::<E::Message>(n, E::LIFE),
         };
         for node in 0..n {
             let dice = world.dice.roll();
-            let driver = Driver::start(&world.ctx(node, dice), None);
+            let driver = Driver::start(&world.ctx(node, dice), world.on_disk[node].clone());
             world.nodes.push(driver);
             world.carry_out(node);
         }
@@ -123,7 +144,11 @@ impl<'a, E: Election> World<'a, E> {
 
     /// The earliest timer, unless everybody who lives is content.
     fn timer(&mut self) -> Option<(usize, Input<E>)> {
-        let content = |outcomes: &Vec<Outcome>| matches!(outcomes.last(), Some(Outcome::Won | Outcome::Follow(_)));
+        let lives = |leader: Uid| self.plan.view.position(leader.id).is_some_and(|at| !self.dead.contains(&at));
+        let content = |outcomes: &Vec<Outcome>| match outcomes.last() {
+            Some(Outcome::Follow(leader)) => leader.is_none_or(lives),
+            last => last == Some(&Outcome::Won),
+        };
         if (0..self.nodes.len()).all(|node| self.dead.contains(&node) || content(&self.run.outcomes[node])) {
             return None;
         }
@@ -177,7 +202,10 @@ impl<'a, E: Election> World<'a, E> {
                     self.on_disk[node] = Some(record);
                     self.nodes[node].written();
                 }
-                Effect::Store(record) => self.stored.push_back((node, record)),
+                Effect::Store(record) => {
+                    self.on_disk[node] = Some(record.clone());
+                    self.stored.push_back((node, record));
+                }
                 Effect::Announce(outcome) => {
                     told = true;
                     self.run.outcomes[node].push(outcome);

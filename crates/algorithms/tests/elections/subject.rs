@@ -78,6 +78,9 @@ pub(crate) type Log<'a> = Option<&'a mut Vec<String>>;
 
 pub(crate) trait Subject {
     fn run(&self, plan: &Plan<'_>, log: Log<'_>) -> Run;
+
+    /// The election of the plan, after one in which all members lived and all started.
+    fn run_second(&self, plan: &Plan<'_>) -> Run;
 }
 
 pub(crate) struct Machine<E>(pub(crate) PhantomData<E>);
@@ -86,6 +89,10 @@ impl<E: Election> Subject for Machine<E> {
     fn run(&self, plan: &Plan<'_>, log: Log<'_>) -> Run {
         driver::run::<E>(plan, log)
     }
+
+    fn run_second(&self, plan: &Plan<'_>) -> Run {
+        driver::run_second::<E>(plan)
+    }
 }
 
 pub(crate) struct Lockstep<R>(pub(crate) PhantomData<R>);
@@ -93,6 +100,11 @@ pub(crate) struct Lockstep<R>(pub(crate) PhantomData<R>);
 impl<R: Rounds> Subject for Lockstep<R> {
     fn run(&self, plan: &Plan<'_>, log: Log<'_>) -> Run {
         lockstep::run::<R>(plan, true, log)
+    }
+
+    /// Synchronous machines remember nothing.
+    fn run_second(&self, plan: &Plan<'_>) -> Run {
+        self.run(plan, None)
     }
 }
 

@@ -1,0 +1,102 @@
+//! The "modified ring" taken literally: a bare id travels, and every node passes on the better of that id and its own.
+//!
+//! Model: asynchronous unidirectional ring, unique ids, n unknown, no failure inside an election.
+//!
+//! The source says: an initiator sends its id; each node forwards the greater of the received id and its own; "if the
+//! received id equals that of the initial sender, it declares itself leader". The row `modified-ring` reads this with
+//! an origin in the message. This row has no origin: a node that receives its *own* id has won, because only the best
+//! id is never replaced. It is then Chang and Roberts with the substituting wake rule and without their flag: no id is
+//! ever dropped on its way, so every initiator's token makes the journey to the best node and a whole lap from there.
+//!
+//! Messages: one initiator d + n, where d is the distance from it to the best node; m initiators that start at once the
+//! sum of d + n over all of them (with suppression, in `modified-ring`, n·H_m on average); COORDINATOR adds n. For one
+//! initiator the other reading needs n, without d.
+//!
+//! Chosen where the source is silent: the winner drops every token that reaches it after its decision, and a node that
+//! knows the leader starts nothing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
+use crate::settings::Settings;
+use crate::view::Side;
+use types::Uid;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ModifiedRingLiteral {
+    began: bool,
+    decided: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Msg {
+    Elect(Uid),
+    Coordinator(Uid),
+}
+
+impl Message for Msg {
+    const KINDS: &'static [Kind] = &[Kind::election("elect"), Kind::announcement("coordinator")];
+
+    #[inline]
+    fn kind(&self) -> usize {
+        match self {
+            Msg::Elect(_) => 0,
+            Msg::Coordinator(_) => 1,
+        }
+    }
+}
+
+impl Protocol for ModifiedRingLiteral {
+    type Link = Side;
+    type Message = Msg;
+    type Timer = ();
+    type Command = Campaign;
+    type Event = Outcome;
+    type Durable = ();
+    type Settings = Settings;
+
+    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
+        ModifiedRingLiteral { began: false, decided: false }
+    }
+
+    #[inline]
+    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Command(Campaign) => {
+                if !self.began && !self.decided {
+                    self.began = true;
+                    out.send(Side::Right, Msg::Elect(ctx.me));
+                }
+            }
+            Input::Message { message: Msg::Elect(id), .. } => self.elect(ctx, id, out),
+            Input::Message { message: Msg::Coordinator(leader), .. } => {
+                if leader != ctx.me && !self.decided {
+                    self.decided = true;
+                    out.announce(Outcome::Follow(Some(leader)));
+                    out.forward(Side::Right, Msg::Coordinator(leader));
+                }
+            }
+            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+        }
+    }
+}
+
+impl Election for ModifiedRingLiteral {}
+
+impl ModifiedRingLiteral {
+    fn elect(&mut self, ctx: &Ctx<'_>, id: Uid, out: &mut impl Outbox<Self>) {
+        if ctx.beats(id, ctx.me) {
+            return out.forward(Side::Right, Msg::Elect(id));
+        }
+        if id == ctx.me {
+            if !self.decided {
+                self.decided = true;
+                out.announce(Outcome::Won);
+                out.send(Side::Right, Msg::Coordinator(ctx.me));
+            }
+        } else if !self.decided {
+            // A new id on its first hop, as far as hop limits are concerned.
+            out.send(Side::Right, Msg::Elect(ctx.me));
+        }
+    }
+}
