@@ -17,6 +17,34 @@ pub(crate) const MAX_LEAP: u64 = 1 << 20;
 /// A smaller step is no leap: the numbers of an active cluster take such steps at any time.
 pub(crate) const MAX_STEP: u64 = 1 << 10;
 
+/// How far numbers of peers are believed: by one leap above the number at the beginning of the present lease, however many
+/// messages raise them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Climb {
+    base: u64,
+}
+
+impl Climb {
+    pub(crate) fn from(number: u64) -> Self {
+        Climb { base: number }
+    }
+
+    /// For a member that knew no number before this one.
+    pub(crate) fn first(number: u64) -> Self {
+        Climb { base: number - number % MAX_STEP }
+    }
+
+    /// The largest number that is believed.
+    pub(crate) fn reach(self) -> u64 {
+        self.base.saturating_add(MAX_LEAP).min(Epoch::MAX.0)
+    }
+
+    /// Has it climbed so far that a new lease must begin before it climbs on?
+    pub(crate) fn has_leapt(self, number: u64) -> bool {
+        number > self.base.saturating_add(MAX_STEP)
+    }
+}
+
 /// Numbers one election of a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Attempt(pub u64);
@@ -59,8 +87,7 @@ pub struct Attempts {
     reserved_until: u64,
     /// The disk was asked to reserve up to here. Every record that is written from now on contains this number.
     asked_until: u64,
-    /// The numbers have leapt within the last lease.
-    leapt: bool,
+    climb: Climb,
 }
 
 /// What a member must write when it sees an attempt.
@@ -78,7 +105,8 @@ impl Attempts {
     pub fn start(reserved_until: u64, view: &View) -> Self {
         let first = Attempt::from(reserved_until, view);
         let until = first.0 + reserve(view);
-        Attempts { first, max_seen: first, reserved_until: until, asked_until: until, leapt: false }
+        let climb = Climb::from(first.0);
+        Attempts { first, max_seen: first, reserved_until: until, asked_until: until, climb }
     }
 
     pub fn first(&self) -> Attempt {
@@ -97,7 +125,9 @@ impl Attempts {
     /// Every attempt that is seen or used is below the number reserved on disk, so a restart never reuses one.
     #[must_use]
     pub fn see(&mut self, attempt: Attempt, view: &View) -> Reservation {
-        self.leapt |= self.max_seen > Attempt(0) && attempt.0 > self.max_seen.0 + MAX_STEP * members(view);
+        if self.max_seen == Attempt(0) {
+            self.climb = Climb::first(attempt.0);
+        }
         self.max_seen = self.max_seen.max(attempt);
         let reserve = reserve(view);
         if self.max_seen.0 >= self.reserved_until {
@@ -117,31 +147,27 @@ impl Attempts {
         self.reserved_until = self.reserved_until.max(reserved_until);
     }
 
-    /// Is this number of a peer to be believed? One message raises the numbers by a limited leap, and one leap is made in
-    /// the time of a lease: a single member needs hours to use up all numbers. A member without a past has nothing to
-    /// measure a leap from, and believes every number that can be an epoch.
-    pub fn plausible(&self, number: u64, view: &View) -> bool {
-        number <= Epoch::MAX.0
-            && (self.max_seen == Attempt(0) || number <= self.max_seen.0.saturating_add(self.leap(view)))
+    /// Is this number of a peer to be believed? Numbers climb by one leap in the time of a lease: a single member needs hours
+    /// to use up all of them. A member without a past has nothing to measure a leap from, and believes every number that
+    /// can be an epoch.
+    pub fn plausible(&self, number: u64) -> bool {
+        number <= Epoch::MAX.0 && (self.max_seen == Attempt(0) || number <= self.climb.reach())
     }
 
-    /// One leap towards a number that is not plausible: this member was away while the others used many numbers.
+    /// Half a leap towards a number that is not plausible: this member was away while the others used many numbers. The others
+    /// believe it, though their leases began at other numbers.
     pub(crate) fn towards(&self, number: u64, view: &View) -> Option<Attempt> {
-        let beyond = number <= Epoch::MAX.0 && !self.leapt && !self.plausible(number, view);
-        beyond.then(|| Attempt::of(Epoch(self.max_seen.0.saturating_add(self.leap(view))), view))
-    }
-
-    fn leap(&self, view: &View) -> u64 {
-        if self.leapt { MAX_STEP * members(view) } else { MAX_LEAP }
+        let beyond = number <= Epoch::MAX.0 && !self.has_leapt() && !self.plausible(number);
+        beyond.then(|| Attempt::of(Epoch(self.climb.reach() - MAX_LEAP / 2), view))
     }
 
     pub(crate) fn has_leapt(&self) -> bool {
-        self.leapt
+        self.climb.has_leapt(self.max_seen.0)
     }
 
     /// The time of a lease has passed since the last leap.
     pub(crate) fn may_leap(&mut self) {
-        self.leapt = false;
+        self.climb = Climb::from(self.max_seen.0);
     }
 }
 
@@ -202,19 +228,19 @@ mod tests {
     fn numbers_from_far_away_and_beyond_the_last_epoch_are_not_believed() {
         let view = view(&[1, 2]);
         let attempts = Attempts::start(10, &view);
-        assert!(attempts.plausible(MAX_LEAP + 10, &view));
-        assert!(!attempts.plausible(MAX_LEAP + 11, &view));
+        assert!(attempts.plausible(MAX_LEAP + 10));
+        assert!(!attempts.plausible(MAX_LEAP + 11));
         let old = Attempts::start(Epoch::MAX.0 - 4, &view);
-        assert!(old.plausible(Epoch::MAX.0, &view) && !old.plausible(Epoch::MAX.0 + 1, &view));
+        assert!(old.plausible(Epoch::MAX.0) && !old.plausible(Epoch::MAX.0 + 1));
     }
 
     #[test]
     fn a_member_without_a_past_believes_any_number_that_can_be_an_epoch() {
         let view = view(&[1, 2]);
         let mut new = Attempts::start(0, &view);
-        assert!(new.plausible(Epoch::MAX.0, &view) && !new.plausible(Epoch::MAX.0 + 1, &view));
+        assert!(new.plausible(Epoch::MAX.0) && !new.plausible(Epoch::MAX.0 + 1));
         let _ = new.see(Attempt(1 << 30), &view);
-        assert!(!new.has_leapt() && !new.plausible((1 << 30) + MAX_LEAP + 1, &view));
+        assert!(!new.has_leapt() && !new.plausible((1 << 30) + MAX_LEAP + 1));
     }
 
     #[test]
@@ -224,15 +250,15 @@ mod tests {
         let _ = attempts.see(Attempt(10 + MAX_STEP), &view);
         assert!(!attempts.has_leapt(), "a step");
         let mut leaps = 0;
-        while !attempts.plausible(far, &view) {
+        while !attempts.plausible(far) {
             let next = attempts.towards(far, &view).expect("a leap");
-            assert!(attempts.plausible(next.0, &view));
+            assert!(attempts.plausible(next.0));
             let _ = attempts.see(next, &view);
             leaps += 1;
             assert!(attempts.has_leapt() && attempts.towards(far, &view).is_none(), "one at a time");
-            assert!(!attempts.plausible(attempts.max_seen().0 + MAX_LEAP, &view));
+            assert!(!attempts.plausible(attempts.max_seen().0 + MAX_LEAP));
             attempts.may_leap();
         }
-        assert_eq!(leaps, 4);
+        assert_eq!(leaps, 8);
     }
 }

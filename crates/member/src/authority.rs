@@ -10,18 +10,18 @@ mod quorum;
 
 use std::time::Duration;
 
-use algorithms::{Epoch, NodeId, Protocol, Topology, Uid};
+use algorithms::{Epoch, NodeId, Protocol, Topology, Uid, View};
 use serde::{Deserialize, Serialize};
 
 pub use belief::{Belief, BeliefRecord, Heard};
 pub use classic::Classic;
 pub use quorum::{Quorum, QuorumRecord};
 
-use crate::attempts::{Attempt, Attempts, MAX_LEAP};
+use crate::attempts::{Attempt, Attempts};
 use crate::messages::{Claim, Context, LeaseTimer, News};
-use crate::reign::{Holder, Reign, Vote};
+use crate::reign::{Holder, ListEvent, LockPast, Reign, Vote};
 use crate::settings::Settings;
-use types::{Cause, ClusterId, Incarnation};
+use types::{Cause, Change, ClusterId, Incarnation, Membership, Stamp};
 
 /// A state machine. The member around it passes it commands ([`AuthorityCommand`]) and carries out its events
 /// ([`AuthorityEvent`]) in order.
@@ -78,6 +78,14 @@ pub trait Authority:
         None
     }
 
+    /// What this member knows of the lists of members, where they change without a restart.
+    fn membership(&self, _: &Context<'_>) -> Option<Membership> {
+        None
+    }
+
+    /// The view has changed from `old` to `new`: positions of members change.
+    fn reseat(&mut self, _old: &View, _new: &View) {}
+
     /// What every heartbeat of this member reports.
     fn news(&self, _: &Context<'_>) -> News {
         let leader = self.leader();
@@ -86,12 +94,9 @@ pub trait Authority:
     }
 
     /// Are these numbers plausible? A faulty peer must not exhaust the numbers of the cluster.
-    fn plausible(&self, ctx: &Context<'_>, news: &News) -> bool {
-        let followed = self.belief().followed();
-        let near = |claim: Claim| claim.epoch.0 <= Epoch::MAX.0.min(followed.0.saturating_add(MAX_LEAP));
-        let known =
-            |claim: Claim| self.attempts().plausible(claim.epoch.0, ctx.view) || (followed > Epoch(0) && near(claim));
-        self.attempts().plausible(news.next_attempt_min.0, ctx.view) && news.leader.is_none_or(known)
+    fn plausible(&self, news: &News) -> bool {
+        let known = |claim: Claim| self.attempts().plausible(claim.epoch.0) || self.belief().is_near(claim.epoch);
+        self.attempts().plausible(news.next_attempt_min.0) && news.leader.is_none_or(known)
     }
 
     /// The largest attempt that these news name.
@@ -151,7 +156,7 @@ pub enum Guarantee {
 }
 
 /// What a member passes to its authority.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum AuthorityCommand {
     /// Once, at the start: what kind of election runs in this member.
     Election(ElectionKind),
@@ -162,8 +167,9 @@ pub enum AuthorityCommand {
     /// The election chose this member. `attempt`: of the round, if the algorithm is run in rounds; `term`: the
     /// algorithm's own number of its decision, if it has one.
     Won { attempt: Option<Attempt>, term: Option<Epoch> },
-    /// The election chose another member. `winner` is unknown where the algorithm is anonymous.
-    OtherWon { winner: Option<Uid>, reach: Reach, attempt: Option<Attempt>, term: Option<Epoch> },
+    /// The election chose another member. `winner` is unknown where the algorithm is anonymous. `via`: the member whose
+    /// message told it.
+    OtherWon { winner: Option<Uid>, reach: Reach, via: Option<NodeId>, attempt: Option<Attempt>, term: Option<Epoch> },
     /// The algorithm has withdrawn its decision.
     Halted,
     /// A heartbeat arrived with this news. `reach`: of the leader that it names.
@@ -186,6 +192,10 @@ pub enum AuthorityCommand {
     Closed(Holder),
     /// Does a child process depend on this member's leadership?
     Attached(bool),
+    /// The operator wants another list of members.
+    Change(Change),
+    /// The operator says that this cluster is new.
+    Bootstrap,
 }
 
 /// What kind of election runs in a member.
@@ -210,7 +220,7 @@ pub enum Reach {
 }
 
 /// What an authority asks of the member around it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum AuthorityEvent {
     /// From now on this member follows this leader (or leads), or no leader.
     Follows {
@@ -222,16 +232,23 @@ pub enum AuthorityEvent {
         until: LeaseTimer,
         no_child: bool,
     },
+    /// This member leads in this epoch, by the grants of a majority that knows this of locks.
+    Reigns {
+        epoch: Epoch,
+        locks: LockPast,
+    },
     /// Leadership is to be given away when the children have stopped.
     StopChildren,
     Granted {
         epoch: Epoch,
         holder: Holder,
+        list: Stamp,
     },
     PromiseEnded {
         epoch: Epoch,
         holder: Holder,
     },
+    List(ListEvent),
     /// A leader released its leadership for this member, which did not come to lead.
     SuccessionFailed,
     /// The rounds up to this attempt have a result.

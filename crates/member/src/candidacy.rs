@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use algorithms::View;
+
 use crate::positions::{FullPos, NodeSet};
 
 /// How long a member that stepped down does not stand for election.
@@ -94,6 +96,11 @@ impl Candidacy {
 
     pub(crate) fn pass_over(&mut self, at: FullPos) {
         self.passed_over.insert(at);
+    }
+
+    /// The view has changed.
+    pub(crate) fn reseat(&mut self, old: &View, new: &View) {
+        self.passed_over = self.passed_over.reseated(old, new);
     }
 
     pub(crate) fn take_passed_over(&mut self) -> NodeSet {

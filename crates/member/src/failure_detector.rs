@@ -36,6 +36,11 @@ struct Peer {
     incarnation: u64,
 }
 
+impl Peer {
+    const NEW: Peer =
+        Peer { contact: Contact::Unknown, stands: true, heard: false, suspected: false, raises: 0, incarnation: 0 };
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Contact {
     /// Never connected and not yet given up.
@@ -46,13 +51,19 @@ enum Contact {
 
 impl FailureDetector {
     pub(crate) fn start(me: FullPos, view: &View, links_all: bool) -> Self {
-        let fresh =
-            Peer { contact: Contact::Unknown, stands: true, heard: false, suspected: false, raises: 0, incarnation: 0 };
-        let mut peers = vec![fresh; view.len()];
+        let mut peers = vec![Peer::NEW; view.len()];
         peers[me.0].contact = Contact::Up;
         peers[me.0].heard = true;
         let links_all = links_all || view.topology() == Topology::Mesh;
         FailureDetector { me, links_all, peers, watched: NodeSet::default() }
+    }
+
+    /// The view has changed.
+    pub(crate) fn reseat(&mut self, old: &View, new: &View) {
+        let of = |at: FullPos| FullPos::of(old, at.id(new)).map_or(Peer::NEW, |at| self.peers[at.0]);
+        self.peers = FullPos::all(new).map(of).collect();
+        self.watched = self.watched.reseated(old, new);
+        self.me = FullPos::of(new, self.me.id(old)).expect("a member is in its own view");
     }
 
     pub(crate) fn links_all(&self) -> bool {
@@ -75,12 +86,14 @@ impl FailureDetector {
         self.peers[at.0].contact == Contact::Unknown
     }
 
-    /// A ring member does not dial distant peers: its own last observation of them counts for less than another
-    /// member's report.
+    /// A member of a ring or graph does not dial distant peers: its own last observation of them counts for less than
+    /// another member's report. In a graph that holds for its neighbours too: if only the link to a neighbour is broken,
+    /// other paths may lead there.
     pub(crate) fn reach(&self, at: FullPos, view: &View) -> Reach {
         match self.peers[at.0].contact {
             Contact::Up => Reach::Connected,
             Contact::Unknown => Reach::Unknown,
+            Contact::Down if !self.links_all && view.topology() == Topology::Graph => Reach::DownOnce,
             Contact::Down if self.links(view).contains(at) => Reach::Down,
             Contact::Down => Reach::DownOnce,
         }

@@ -38,6 +38,7 @@ pub use live::{MemberVisitor, dispatch};
 pub use member::Member;
 pub use messages::{Beat, Claim, Command, Context, Envelope, Event, LeaseTimer, News, Record, Round, Timer};
 pub use positions::{FullPos, NodeSet};
-pub use settings::{OnClose, Settings, Timing};
+pub use reign::ListEvent;
+pub use settings::{Bootstrap, Founding, OnClose, Settings, Timing};
 pub use synchroniser::{Frame, Synchronised};
 pub use types::{Cause, ClusterId, Incarnation, Role, Safety, Standing};

@@ -89,6 +89,8 @@ impl<E: Election, A: Authority> Protocol for Member<E, A> {
                     self.step_authority(ctx, Input::PeerDown(peer), out);
                     self.detector.down(at);
                     self.lost(ctx, at, out);
+                } else if known.is_none() {
+                    self.step_authority(ctx, Input::PeerDown(peer), out);
                 }
             }
             Input::Command(command) => self.command(ctx, command, out),
@@ -103,7 +105,7 @@ impl<E: Election, A: Authority> Protocol for Member<E, A> {
     }
 
     fn lasts_until(event: &Event) -> Option<Self::Timer> {
-        let Event::Lease { until, no_child } = *event else { return None };
+        let &Event::Lease { until, no_child } = event else { return None };
         A::lasts_until(&AuthorityEvent::Lease { until, no_child }).map(Timer::Authority)
     }
 }
@@ -153,6 +155,19 @@ impl<E: Election, A: Authority> Member<E, A> {
         ctx.wins().best(uids.filter(|uid| ctx.settings.may_lead(uid.id)))
     }
 
+    /// The driver replaces the view `old` by `new`, before the next step: every position moves, and members that are gone
+    /// are dropped. This member must be in both. Members that are new in the view count as not connected: the driver then
+    /// reports those that are connected ([`Input::PeerUp`]).
+    pub fn reseat(&mut self, old: &View, new: &View) {
+        let me = self.at.id(old);
+        self.at = FullPos::of(new, me).expect("a member is in its own view");
+        self.detector.reseat(old, new);
+        self.round.reseat(old, new);
+        self.candidacy.reseat(old, new);
+        self.setbacks.reseat(old, new);
+        self.authority.reseat(old, new);
+    }
+
     fn leads(&self, ctx: &Context<'_>) -> bool {
         self.authority.leader().is_some_and(|claim| claim.uid == ctx.me)
     }
@@ -181,18 +196,25 @@ impl<E: Election, A: Authority> Member<E, A> {
         message: Envelope<E::Link, E::Message, A::Message>,
         out: &mut impl Outbox<Self>,
     ) {
-        let Some(at) = FullPos::of(ctx.view, from) else { return };
+        let Some(at) = FullPos::of(ctx.view, from) else {
+            if let Envelope::Authority(message) = message {
+                self.step_authority(ctx, Input::Message { from, message }, out);
+            }
+            return;
+        };
         if self.detector.watches(at) {
             out.set_timer(Timer::Silence(from), self.detector.patience(at, ctx.settings.timing.suspect_after));
         }
         match message {
             Envelope::Beat(beat) => self.beat(ctx, at, beat, out),
-            Envelope::Round { round, participants, link, hops, message } => {
+            // Participants are positions in a list that this member does not have, or has no more.
+            Envelope::Round { list, .. } | Envelope::Join { list, .. } if list != ctx.settings.list.stamp => {}
+            Envelope::Round { round, participants, link, hops, message, .. } => {
                 if self.admit(ctx, at, round, participants, out) {
                     self.deliver(ctx, at, (link, hops, message), out);
                 }
             }
-            Envelope::Join { round, participants } => self.join(ctx, at, round, participants, out),
+            Envelope::Join { round, participants, .. } => self.join(ctx, at, round, participants, out),
             Envelope::Authority(message) => self.step_authority(ctx, Input::Message { from, message }, out),
             Envelope::Plain { link, hops, message } => {
                 if self.stands(ctx) && self.detector.stands(at) && !self.candidacy.passes_over(at) {
@@ -215,6 +237,8 @@ impl<E: Election, A: Authority> Member<E, A> {
                 self.consult(ctx, AuthorityCommand::Closed(Holder { id, incarnation }), out);
             }
             Command::Attached(attached) => self.attach(ctx, attached, out),
+            Command::Change(change) => self.consult(ctx, AuthorityCommand::Change(change), out),
+            Command::Bootstrap => self.consult(ctx, AuthorityCommand::Bootstrap, out),
         }
     }
 
@@ -273,7 +297,10 @@ impl<E: Election, A: Authority> Member<E, A> {
     }
 
     fn peer_up(&mut self, ctx: &Context<'_>, peer: NodeId, out: &mut impl Outbox<Self>) {
-        let Some(at) = FullPos::of(ctx.view, peer) else { return };
+        let Some(at) = FullPos::of(ctx.view, peer) else {
+            // A member outside the list: the authority tells it the list.
+            return self.step_authority(ctx, Input::PeerUp(peer), out);
+        };
         self.detector.up(at);
         self.armed.forget_backoff();
         self.send_beat(ctx, at, false, out);

@@ -1,12 +1,14 @@
 //! The vocabulary of a member: messages, records, announcements.
 
+use std::time::Duration;
+
 use algorithms::{Ctx, Epoch, Kind, Message, NodeId, Uid};
 use serde::{Deserialize, Serialize};
-use types::{Cause, Incarnation, Standing};
+use types::{Cause, Change, Incarnation, Stamp, Standing};
 
 use crate::attempts::Attempt;
 use crate::positions::NodeSet;
-use crate::reign::{Holder, LossCause};
+use crate::reign::{Holder, ListEvent, LossCause};
 use crate::settings::Settings;
 
 /// What the machines of this crate may look at.
@@ -56,9 +58,11 @@ pub struct Beat {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Envelope<L, M, A> {
     Beat(Beat),
-    /// An algorithm's message, in the round it belongs to. `link` is the receiver's name of the link.
+    /// An algorithm's message, in the round it belongs to. `link` is the receiver's name of the link; participants are
+    /// positions in the list with this stamp.
     Round {
         round: Round,
+        list: Stamp,
         participants: NodeSet,
         link: L,
         hops: u16,
@@ -67,6 +71,7 @@ pub enum Envelope<L, M, A> {
     /// "Your round is over: this one replaces it."
     Join {
         round: Round,
+        list: Stamp,
         participants: NodeSet,
     },
     /// A message of an algorithm that numbers its own attempts.
@@ -151,7 +156,7 @@ impl LeaseTimer {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Command {
     /// The operator wants an election now.
     Elect,
@@ -164,10 +169,14 @@ pub enum Command {
     /// Does a child process depend on this member's leadership? Sent when the first child attaches and when the last
     /// one leaves.
     Attached(bool),
+    /// The operator wants another list of members ([`Event::List`] answers).
+    Change(Change),
+    /// The operator says that this cluster is new: nothing was ever granted.
+    Bootstrap,
 }
 
 /// Everything a member keeps on disk: `A` is the authority's record, `E` the algorithm's, if it has ever kept one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Record<A, E> {
     pub authority: A,
     pub algorithm: Option<E>,
@@ -186,7 +195,7 @@ impl From<LossCause> for Cause {
 }
 
 /// What a member announces.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Event {
     Became {
         now: Standing,
@@ -204,14 +213,23 @@ pub enum Event {
         until: LeaseTimer,
         no_child: bool,
     },
-    /// Promised this epoch to this holder.
+    /// Promised this epoch to this holder, under the list with this stamp.
     Granted {
         epoch: Epoch,
         holder: Holder,
+        list: Stamp,
     },
     /// That promise is over.
     PromiseEnded {
         epoch: Epoch,
         holder: Holder,
+    },
+    List(ListEvent),
+    /// This member leads in this epoch, a new one; [`Event::Became`] comes before. For the lock service, and only
+    /// where there is one: sessions of earlier reigns may live for `longest_ttl`. `first`: no other process has ever led.
+    Reigns {
+        epoch: Epoch,
+        first: bool,
+        longest_ttl: Duration,
     },
 }

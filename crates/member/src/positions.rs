@@ -65,6 +65,12 @@ impl NodeSet {
         self.0 == [0; 4]
     }
 
+    /// The same members at their positions in another view; members that are not in it are dropped.
+    #[must_use]
+    pub fn reseated(&self, old: &View, new: &View) -> Self {
+        self.iter().filter(|at| at.0 < old.len()).filter_map(|at| FullPos::of(new, at.id(old))).collect()
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = FullPos> + use<> {
         let set = *self;
         (0..Self::MAX).map(FullPos).filter(move |&at| set.contains(at))

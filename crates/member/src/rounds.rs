@@ -20,9 +20,10 @@ pub(crate) struct RoundState<E: Election> {
     /// `None` before the first round, and for an algorithm that runs without rounds.
     round: Option<Round>,
     participants: NodeSet,
-    /// The participants as the machine sees them, and the position of each in the list of all members.
+    /// The participants as the machine sees them, and the position of each in the list of all members; `None`: it is in
+    /// that list no more.
     view: View,
-    full: Vec<FullPos>,
+    full: Vec<Option<FullPos>>,
     machine: E,
     /// The last record of the algorithm.
     record: Option<E::Durable>,
@@ -47,7 +48,7 @@ impl<E: Election> RoundState<E> {
             round: None,
             participants: FullPos::all(ctx.view).collect(),
             view: ctx.view.clone(),
-            full: FullPos::all(ctx.view).collect(),
+            full: FullPos::all(ctx.view).map(Some).collect(),
             machine,
             record,
             timers: BTreeSet::new(),
@@ -129,10 +130,25 @@ impl<E: Election> RoundState<E> {
         self.round = Some(round);
         self.participants = participants;
         self.view = ctx.view.subset(|at| participants.contains(FullPos(at)));
-        self.full = participants.iter().collect();
+        self.full = participants.iter().map(Some).collect();
         self.decided = decided;
         self.winner = None;
         self.machine = E::start(&inner(ctx, &self.view), self.record.clone(), &mut self.effects);
+    }
+
+    /// The view has changed. A round goes on among its participants; a machine that is never reset sees the new view.
+    pub(crate) fn reseat(&mut self, old: &View, new: &View) {
+        let moved = |at: FullPos| FullPos::of(new, at.id(old));
+        self.participants = self.participants.reseated(old, new);
+        self.stuck = self.stuck.and_then(moved);
+        self.winner = self.winner.and_then(moved);
+        if self.kind.continuous || self.round.is_none() {
+            self.view = new.clone();
+            self.participants = FullPos::all(new).collect();
+            self.full = FullPos::all(new).map(Some).collect();
+        } else {
+            self.full.iter_mut().for_each(|at| *at = at.and_then(moved));
+        }
     }
 
     /// A fresh machine for the same round.
@@ -173,7 +189,7 @@ impl<E: Election> RoundState<E> {
     pub(crate) fn far_end(&self, ctx: &Context<'_>, link: E::Link) -> Option<(FullPos, E::Link)> {
         let RoundPos(me) = RoundPos::of(&self.view, ctx.me.id)?;
         let (there, theirs) = link.far_end(me, &self.view)?;
-        Some((*self.full.get(there)?, theirs))
+        Some(((*self.full.get(there)?)?, theirs))
     }
 }
 

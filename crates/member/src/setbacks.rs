@@ -54,6 +54,12 @@ impl Setbacks {
         self.counts[at.0]
     }
 
+    /// The view has changed.
+    pub(crate) fn reseat(&mut self, old: &View, new: &View) {
+        let of = |at: FullPos| FullPos::of(old, at.id(new)).map_or(0, |at| self.counts[at.0]);
+        self.counts = FullPos::all(new).map(of).collect();
+    }
+
     pub(crate) fn any(&self) -> bool {
         self.counts.iter().any(|&count| count > 0)
     }

@@ -1,9 +1,11 @@
 //! What the operator chose for a member.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use algorithms::{Epoch, NodeId, Ranks, Wins};
+use algorithms::{Epoch, NodeId, Ranks, View, Wins};
 use serde::{Deserialize, Serialize};
+use types::{Listed, MemberList, PeerRole, Stamp};
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
@@ -20,10 +22,12 @@ pub struct Settings {
     pub witnesses: Vec<NodeId>,
     /// Neither vote nor lead.
     pub learners: Vec<NodeId>,
-    /// The first epoch of a cluster in which nothing was ever granted.
-    pub first_epoch: Epoch,
+    pub founding: Founding,
     /// Do the voters of this election agree on an id of the cluster? One election of a process does.
     pub names_cluster: bool,
+    /// The newest list of members that this member knows: the view and the roles follow it. At the start of a member
+    /// without a record it is the list of the config file. Without members: the members of the view.
+    pub list: Arc<MemberList>,
     /// How long the latest write of this member took. The driver measures it, because machines have no clock.
     pub write_time: Duration,
 }
@@ -35,6 +39,20 @@ impl Settings {
 
     pub fn may_lead(&self, id: NodeId) -> bool {
         self.votes(id) && !self.witnesses.contains(&id)
+    }
+
+    /// The list that a member without a record begins with.
+    pub(crate) fn first_list(&self, view: &View) -> Arc<MemberList> {
+        if !self.list.members.is_empty() {
+            return Arc::clone(&self.list);
+        }
+        let role = |id| match (self.votes(id), self.may_lead(id)) {
+            (true, true) => PeerRole::Member,
+            (true, false) => PeerRole::Witness,
+            (false, _) => PeerRole::Learner,
+        };
+        let listed = |&uid: &algorithms::Uid| Listed { uid, role: role(uid.id), address: String::new() };
+        Arc::new(MemberList { stamp: Stamp::FIRST, members: view.members().iter().map(listed).collect() })
     }
 
     /// A new leader has written its own grant before it asks the voters, and its lease counts from before that write.
@@ -61,11 +79,36 @@ impl Default for Settings {
             on_close: OnClose::WaitLease,
             witnesses: Vec::new(),
             learners: Vec::new(),
-            first_epoch: Epoch(1),
+            founding: Founding::default(),
             names_cluster: false,
+            list: Arc::default(),
             write_time: Duration::ZERO,
         }
     }
+}
+
+/// How a cluster begins in which nothing was ever granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Founding {
+    pub bootstrap: Bootstrap,
+    pub first_epoch: Epoch,
+}
+
+impl Default for Founding {
+    fn default() -> Self {
+        Founding { bootstrap: Bootstrap::Auto, first_epoch: Epoch(1) }
+    }
+}
+
+/// When a new cluster begins.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bootstrap {
+    /// When all voters of the list in the config file are there and none of them has ever granted anything.
+    #[default]
+    Auto,
+    /// The same, and besides the operator has said so to one of them.
+    Manual,
 }
 
 /// What a voter does when the leader closes its end of their connection.
@@ -100,9 +143,16 @@ pub struct Timing {
     pub lease: Duration,
     /// The largest error of each clock's rate, as a fraction.
     pub max_drift: f64,
+    /// The largest time to live that a session with locks may ask for. Zero: this reign has no lock service.
+    pub lock_ttl_max: Duration,
 }
 
 impl Timing {
+    /// How long a proposed list may take to come into force, before the leader proposes the last list in force again.
+    pub fn change_timeout(&self) -> Duration {
+        4 * self.lease
+    }
+
     /// How long a leader may rely on a promise of `lease`, by its own clock: both clocks may err in opposite
     /// directions, and publishing the leadership needs a moment.
     pub fn reign(&self) -> Duration {
@@ -119,6 +169,7 @@ impl Default for Timing {
             start_grace: Duration::from_millis(500),
             lease: Duration::from_millis(500),
             max_drift: 0.01,
+            lock_ttl_max: Duration::ZERO,
         }
     }
 }

@@ -5,7 +5,7 @@ use algorithms::{Epoch, NodeId};
 use serde::{Deserialize, Serialize};
 
 use super::Reach;
-use crate::attempts::{Attempt, Attempts, Reservation};
+use crate::attempts::{Attempt, Attempts, Climb, Reservation};
 use crate::messages::{Claim, Context, News};
 use types::{Cause, Incarnation};
 
@@ -18,6 +18,7 @@ pub struct Belief {
     source: Option<NodeId>,
     /// The largest epoch followed.
     followed: Epoch,
+    climb: Climb,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
@@ -46,7 +47,8 @@ impl Belief {
     /// `incarnation`: of this process.
     pub fn start(ctx: &Context<'_>, incarnation: Incarnation, stored: BeliefRecord) -> Self {
         let attempts = Attempts::start(stored.reserved_until, ctx.view);
-        Belief { incarnation, attempts, leader: None, source: None, followed: stored.followed }
+        let (followed, climb) = (stored.followed, Climb::from(stored.followed.0));
+        Belief { incarnation, attempts, leader: None, source: None, followed, climb }
     }
 
     pub fn record(&self) -> BeliefRecord {
@@ -68,9 +70,20 @@ impl Belief {
         self.attempts.see(attempt, ctx.view)
     }
 
-    /// The time of a lease has passed since the last leap of the attempts.
+    /// Have the attempts or the epochs leapt in this lease?
+    pub fn has_leapt(&self) -> bool {
+        self.attempts.has_leapt() || self.climb.has_leapt(self.followed.0)
+    }
+
+    /// The time of a lease has passed since the last leap.
     pub fn may_leap(&mut self) {
         self.attempts.may_leap();
+        self.climb = Climb::from(self.followed.0);
+    }
+
+    /// May a leader have this epoch, as far as the epochs tell that this member has followed?
+    pub fn is_near(&self, epoch: Epoch) -> bool {
+        self.followed > Epoch(0) && epoch.0 <= self.climb.reach()
     }
 
     /// This record is on the disk.
@@ -98,6 +111,9 @@ impl Belief {
     pub fn follow(&mut self, claim: Claim, source: NodeId) -> bool {
         self.leader = Some(claim);
         self.source = Some(source);
+        if self.followed == Epoch(0) {
+            self.climb = Climb::first(claim.epoch.0);
+        }
         let new = claim.epoch > self.followed;
         self.followed = self.followed.max(claim.epoch);
         new

@@ -58,7 +58,7 @@ impl Protocol for Classic {
 
     fn step(&mut self, ctx: &Context<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
         match input {
-            Input::Command(command) => self.command(ctx, command, out),
+            Input::Command(command) => self.command(ctx, &command, out),
             Input::Stored(record) => self.belief.stored(record),
             Input::Message { message, .. } => match message {},
             Input::Timer(timer) => match timer {},
@@ -105,8 +105,8 @@ impl Authority for Classic {
 }
 
 impl Classic {
-    fn command(&mut self, ctx: &Context<'_>, command: AuthorityCommand, out: &mut impl Outbox<Self>) {
-        match command {
+    fn command(&mut self, ctx: &Context<'_>, command: &AuthorityCommand, out: &mut impl Outbox<Self>) {
+        match *command {
             AuthorityCommand::Election(kind) => {
                 self.election = kind;
                 if kind.has_terms {
@@ -116,17 +116,18 @@ impl Classic {
             AuthorityCommand::Saw(attempt) => self.see(ctx, attempt, out),
             AuthorityCommand::MayLeap => self.belief.may_leap(),
             // The sitting leader has moved past this attempt without an election: it leads, and a better member takes
-            // over later.
+            // over later. A smaller epoch of the same attempt is another component's: the members of this round follow
+            // the epoch of its winner.
             AuthorityCommand::Won { attempt: Some(attempt), .. }
-                if !self.belief.leads(ctx) && self.decides(attempt) => {}
+                if self.leader().is_some_and(|claim| claim.epoch > attempt.epoch(ctx, ctx.me)) => {}
             AuthorityCommand::Won { attempt, term } => {
                 self.win(ctx, attempt, term, Cause::Elected, out);
                 out.announce(AuthorityEvent::TellAll);
             }
-            AuthorityCommand::OtherWon { winner: Some(winner), reach, attempt, term } => {
+            AuthorityCommand::OtherWon { winner: Some(winner), reach, via, attempt, term } => {
                 // An algorithm that numbers its own attempts has no epoch here: the winner's heartbeat brings it.
                 if let Some(epoch) = term.or_else(|| attempt.map(|attempt| attempt.epoch(ctx, winner))) {
-                    self.other_won(ctx, Claim { epoch, uid: winner }, reach, attempt, out);
+                    self.other_won(ctx, Claim { epoch, uid: winner }, (reach, via), attempt, out);
                 }
             }
             AuthorityCommand::Heard { from, news, reach } => self.heard(ctx, from, news, reach, out),
@@ -154,7 +155,9 @@ impl Classic {
             // lease.
             AuthorityCommand::OtherWon { winner: None, .. }
             | AuthorityCommand::Transfer(_)
-            | AuthorityCommand::Closed(_) => {}
+            | AuthorityCommand::Closed(_)
+            | AuthorityCommand::Change(_)
+            | AuthorityCommand::Bootstrap => {}
         }
     }
 
@@ -178,14 +181,14 @@ impl Classic {
         let attempt = attempt.unwrap_or_else(|| self.next_attempt(ctx));
         let claim = Claim { epoch: term.unwrap_or_else(|| attempt.epoch(ctx, ctx.me)), uid: ctx.me };
         self.see(ctx, attempt, out);
-        self.follow(ctx, claim, cause, out);
+        self.follow(ctx, claim, ctx.me.id, cause, out);
     }
 
     fn other_won(
         &mut self,
         ctx: &Context<'_>,
         claim: Claim,
-        reach: Reach,
+        (reach, via): (Reach, Option<NodeId>),
         attempt: Option<Attempt>,
         out: &mut impl Outbox<Self>,
     ) {
@@ -195,17 +198,17 @@ impl Classic {
         if let Some(attempt) = attempt {
             self.see(ctx, attempt, out);
         }
-        self.follow(ctx, claim, Cause::OtherElected, out);
+        self.follow(ctx, claim, source(ctx, claim, reach, via), Cause::OtherElected, out);
     }
 
-    fn follow(&mut self, ctx: &Context<'_>, claim: Claim, cause: Cause, out: &mut impl Outbox<Self>) {
+    fn follow(&mut self, ctx: &Context<'_>, claim: Claim, source: NodeId, cause: Cause, out: &mut impl Outbox<Self>) {
         if self.leader().is_some_and(|mine| mine.epoch > claim.epoch) {
             return;
         }
         if self.election.has_terms && claim.epoch < self.min_epoch {
             return;
         }
-        let new_epoch = self.belief.follow(claim, claim.uid.id);
+        let new_epoch = self.belief.follow(claim, source);
         if self.election.has_terms {
             self.min_epoch = claim.epoch;
             if new_epoch {
@@ -303,7 +306,7 @@ impl Classic {
             return out.announce(AuthorityEvent::OpenElection);
         }
         out.announce(AuthorityEvent::Decided(attempt));
-        self.follow(ctx, claim, Cause::Heard, out);
+        self.follow(ctx, claim, source(ctx, claim, reach, Some(from)), Cause::Heard, out);
     }
 
     /// A restarted member begins above every epoch that it may have seen; its leader moves past that epoch.
@@ -316,4 +319,13 @@ impl Classic {
             out.announce(AuthorityEvent::TellAll);
         }
     }
+}
+
+/// The member whose loss ends the belief in this leader: the leader itself. In a graph without a link to the leader it is
+/// the neighbour that told of the leader: every member follows a claim after the neighbour that told it, so these members
+/// form a tree with the leader as its root. If the leader cannot be reached any more, a member of the path to it is down,
+/// and the next member on that path notices.
+fn source(ctx: &Context<'_>, claim: Claim, reach: Reach, via: Option<NodeId>) -> NodeId {
+    let told = via.filter(|_| ctx.view.topology() == Topology::Graph && reach != Reach::Connected);
+    told.unwrap_or(claim.uid.id)
 }

@@ -5,7 +5,7 @@
 //! itself. No round is held while a member leads: a better member asks the leader to hand over instead.
 
 use algorithms::drive::{Effect, Effects};
-use algorithms::{Epoch, Input, NodeId, Outbox, Protocol};
+use algorithms::{Epoch, Input, NodeId, Outbox, Protocol, View};
 use serde::{Deserialize, Serialize};
 
 use super::{Authority, AuthorityCommand, AuthorityEvent, Belief, BeliefRecord, Guarantee, Heard, Reach};
@@ -13,7 +13,7 @@ use crate::attempts::Reservation;
 use crate::messages::{Claim, Context, News};
 use crate::reign::{ClusterMark, Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Vote, VoterRecord};
 use crate::settings::Settings;
-use types::{Cause, ClusterId};
+use types::{Cause, ClusterId, Membership};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Quorum {
@@ -23,7 +23,7 @@ pub struct Quorum {
     belief: Belief,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct QuorumRecord {
     pub belief: BeliefRecord,
     /// The last grant; `None` if it is not known.
@@ -44,9 +44,9 @@ impl Protocol for Quorum {
     fn start(ctx: &Context<'_>, stored: Option<QuorumRecord>, out: &mut impl Outbox<Self>) -> Self {
         let QuorumRecord { mut belief, vote, cluster } = stored.unwrap_or_default();
         let mut effects = Effects::default();
+        belief.followed = belief.followed.max(vote.as_ref().map_or(Epoch(0), |vote| vote.epoch));
         let voter = VoterRecord { incarnation: belief.incarnation, vote, cluster };
         let mut reign = Reign::start(ctx, Some(voter), &mut effects);
-        belief.followed = belief.followed.max(vote.map_or(Epoch(0), |vote| vote.epoch));
         reign.saw(belief.followed);
         let belief = Belief::start(ctx, reign.incarnation(), belief);
         let mut quorum = Quorum { reign, effects, belief };
@@ -93,9 +93,9 @@ impl Authority for Quorum {
         !self.reign.is_blank()
     }
 
-    fn plausible(&self, ctx: &Context<'_>, news: &News) -> bool {
+    fn plausible(&self, news: &News) -> bool {
         let near = news.leader.is_none_or(|claim| self.reign.is_near(claim.epoch));
-        near && self.attempts().plausible(news.next_attempt_min.0, ctx.view)
+        near && self.attempts().plausible(news.next_attempt_min.0)
     }
 
     /// Epochs of a reign are no attempts.
@@ -107,12 +107,20 @@ impl Authority for Quorum {
         self.reign.cluster_id()
     }
 
+    fn membership(&self, ctx: &Context<'_>) -> Option<Membership> {
+        Some(self.reign.membership(ctx))
+    }
+
+    fn reseat(&mut self, old: &View, new: &View) {
+        self.reign.reseat(old, new);
+    }
+
     fn reign(&self) -> Option<&Reign> {
         Some(&self.reign)
     }
 
     fn vote(record: &QuorumRecord) -> Option<Vote> {
-        record.vote
+        record.vote.clone()
     }
 }
 
@@ -144,6 +152,8 @@ impl Quorum {
             AuthorityCommand::Transfer(to) => ReignCommand::Transfer { to, returns: true },
             AuthorityCommand::Closed(holder) => ReignCommand::Closed(holder),
             AuthorityCommand::Attached(attached) => ReignCommand::Attached(attached),
+            AuthorityCommand::Change(change) => ReignCommand::Change(change),
+            AuthorityCommand::Bootstrap => ReignCommand::Bootstrap,
             // The election only proposes, and a leader leads until it steps down or its lease ends.
             AuthorityCommand::Election(_)
             | AuthorityCommand::Won { .. }
@@ -192,12 +202,13 @@ impl Quorum {
     /// Returns why this member began or ceased to lead, if it did.
     fn announce(&mut self, ctx: &Context<'_>, event: ReignEvent, out: &mut impl Outbox<Self>) -> Option<Cause> {
         match event {
-            ReignEvent::Leading { epoch, until, no_child } => {
+            ReignEvent::Leading { epoch, until, no_child, locks } => {
                 out.announce(AuthorityEvent::Lease { until, no_child });
                 let cause = if self.belief.leads(ctx) { Cause::Bumped } else { Cause::Elected };
                 let claim = Claim { epoch, uid: ctx.me };
                 self.belief.follow(claim, ctx.me.id);
                 out.announce(AuthorityEvent::Follows { leader: Some(claim), cause });
+                out.announce(AuthorityEvent::Reigns { epoch, locks });
                 return Some(cause);
             }
             ReignEvent::Lost { cause } => {
@@ -207,7 +218,10 @@ impl Quorum {
             ReignEvent::Extended { until, no_child } => out.announce(AuthorityEvent::Lease { until, no_child }),
             ReignEvent::SuccessionFailed => out.announce(AuthorityEvent::SuccessionFailed),
             ReignEvent::StopChildren => out.announce(AuthorityEvent::StopChildren),
-            ReignEvent::Granted { epoch, holder } => out.announce(AuthorityEvent::Granted { epoch, holder }),
+            ReignEvent::Granted { epoch, holder, list } => {
+                out.announce(AuthorityEvent::Granted { epoch, holder, list });
+            }
+            ReignEvent::List(event) => out.announce(AuthorityEvent::List(event)),
             ReignEvent::PromiseEnded { epoch, holder } => out.announce(AuthorityEvent::PromiseEnded { epoch, holder }),
         }
         None

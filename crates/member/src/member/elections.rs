@@ -36,13 +36,17 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     /// The participants of a round of this member: those of the last round and all connected members, without members
     /// known to be down or not to stand. On a ring no member knows all: a member left out of one round stays out of the
-    /// next.
+    /// next. In a graph they are the members to which a path of links leads over participants.
     fn participants(&self, ctx: &Context<'_>) -> NodeSet {
         let takes_part = |at: FullPos| {
             let reachable = self.detector.is_up(at) || self.is_believed_up(ctx, at);
             at == self.at || (self.detector.stands(at) && !self.candidacy.passes_over(at) && reachable)
         };
-        FullPos::all(ctx.view).filter(|&at| takes_part(at)).collect()
+        if ctx.view.topology() != Topology::Graph {
+            return FullPos::all(ctx.view).filter(|&at| takes_part(at)).collect();
+        }
+        let distances = ctx.view.distances(self.at.0, |at| takes_part(FullPos(at)));
+        FullPos::all(ctx.view).filter(|at| distances[at.0].is_some()).collect()
     }
 
     /// On a ring a member dials only its neighbours, so that "not connected" does not mean dead.
@@ -81,7 +85,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         if self.round.is_continuous() || !listed {
             return false;
         }
-        if !self.authority.attempts().plausible(round.attempt.0, ctx.view) {
+        if !self.authority.attempts().plausible(round.attempt.0) {
             self.leap_towards(ctx, round.attempt.0, out);
             return false;
         }
@@ -89,7 +93,8 @@ impl<E: Election, A: Authority> Member<E, A> {
         if let Some(mine) = newer.filter(|_| !self.round.is_decided()) {
             // Algorithms that wait for answers would take silence for a death.
             let participants = self.round.participants();
-            out.send(from.id(ctx.view), Envelope::Join { round: mine, participants });
+            let list = ctx.settings.list.stamp;
+            out.send(from.id(ctx.view), Envelope::Join { round: mine, list, participants });
             return false;
         }
         if !self.stands(ctx) || !self.authority.admits(round.attempt) || newer.is_some() {
@@ -102,7 +107,7 @@ impl<E: Election, A: Authority> Member<E, A> {
             self.round.unstick();
             // The initiator of the round knows more about members that this member does not dial.
             for at in participants.iter() {
-                if self.detector.reach(at, ctx.view) == Reach::DownOnce {
+                if self.detector.is_down(at) && !self.detector.links(ctx.view).contains(at) {
                     self.detector.forget(at);
                 }
             }
@@ -149,8 +154,10 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     /// Feeds the textbook machine and handles its announcements.
     pub(super) fn drive(&mut self, ctx: &Context<'_>, input: Input<E>, hops: u16, out: &mut impl Outbox<Self>) {
+        let from = if let Input::Message { from, .. } = &input { Some(*from) } else { None };
+        let sender = from.and_then(|link| self.round.far_end(ctx, link)).map(|(sender, _)| sender);
         self.round.step(ctx, input, hops);
-        self.carry_out_algorithm(ctx, out);
+        self.carry_out(ctx, sender, out);
     }
 
     /// A machine that runs in rounds is not told of failures: the round is replaced instead.
@@ -164,6 +171,11 @@ impl<E: Election, A: Authority> Member<E, A> {
     /// Wraps the machine's messages into envelopes and its timers into the member's. Its announcements are handled
     /// after all its other effects.
     pub(super) fn carry_out_algorithm(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        self.carry_out(ctx, None, out);
+    }
+
+    /// `sender`: of the message in hand.
+    fn carry_out(&mut self, ctx: &Context<'_>, sender: Option<FullPos>, out: &mut impl Outbox<Self>) {
         let (mut outcome, mut unreachable) = (None, None);
         while let Some(effect) = self.round.next_effect() {
             match effect {
@@ -191,7 +203,7 @@ impl<E: Election, A: Authority> Member<E, A> {
             }
         }
         if let Some(outcome) = outcome {
-            self.outcome(ctx, outcome, out);
+            self.outcome(ctx, outcome, sender, out);
         }
         // A mesh algorithm waits for answers anyway; on a ring no message gets past a missing link.
         if let Some(at) = unreachable
@@ -221,7 +233,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
         let participants = self.round.participants();
         let envelope = match self.round.round() {
-            Some(round) => Envelope::Round { round, participants, link, hops, message },
+            Some(round) => Envelope::Round { round, list: ctx.settings.list.stamp, participants, link, hops, message },
             None => Envelope::Plain { link, hops, message },
         };
         out.send(there.id(ctx.view), envelope);
@@ -229,14 +241,15 @@ impl<E: Election, A: Authority> Member<E, A> {
     }
 
     /// The machine announced something; the authority decides what follows from it.
-    fn outcome(&mut self, ctx: &Context<'_>, outcome: Outcome, out: &mut impl Outbox<Self>) {
+    fn outcome(&mut self, ctx: &Context<'_>, outcome: Outcome, sender: Option<FullPos>, out: &mut impl Outbox<Self>) {
         let (attempt, term) = (self.round.round().map(|round| round.attempt), self.round.machine().term());
         let command = match outcome {
             Outcome::Won => AuthorityCommand::Won { attempt, term },
             Outcome::Follow(winner) => {
                 let at = winner.and_then(|winner| FullPos::of(ctx.view, winner.id));
                 let reach = at.map_or(Reach::Down, |at| self.detector.reach(at, ctx.view));
-                AuthorityCommand::OtherWon { winner, reach, attempt, term }
+                let via = sender.map(|sender| sender.id(ctx.view));
+                AuthorityCommand::OtherWon { winner, reach, via, attempt, term }
             }
             Outcome::Halted => return self.consult(ctx, AuthorityCommand::Halted, out),
             // The watchdog opens the next round.

@@ -9,7 +9,7 @@ use crate::positions::FullPos;
 
 impl<E: Election, A: Authority> Member<E, A> {
     pub(super) fn beat(&mut self, ctx: &Context<'_>, from: FullPos, beat: Beat, out: &mut impl Outbox<Self>) {
-        if !self.authority.plausible(ctx, &beat.news) {
+        if !self.authority.plausible(&beat.news) {
             return self.leap_towards(ctx, self.authority.latest(&beat.news), out);
         }
         self.remember(ctx, from, beat);
@@ -25,9 +25,20 @@ impl<E: Election, A: Authority> Member<E, A> {
         let reach = leader.map_or(Reach::Unknown, |at| self.detector.reach(at, ctx.view));
         let heard = AuthorityCommand::Heard { from: from.id(ctx.view), news: beat.news, reach };
         self.consult(ctx, heard, out);
+        self.lose_path_to_leader(ctx, from, beat, out);
         self.start_when_complete(ctx, out);
         if beat.ask {
             self.send_beat(ctx, from, false, out);
+        }
+    }
+
+    /// The neighbour that told of the leader follows none any more. If it stands, it opens a round; if not, this member does.
+    fn lose_path_to_leader(&mut self, ctx: &Context<'_>, from: FullPos, beat: Beat, out: &mut impl Outbox<Self>) {
+        let told = self.authority.leader().is_some_and(|claim| claim.uid.id != from.id(ctx.view))
+            && self.authority.source() == Some(from.id(ctx.view));
+        if told && beat.news.leader.is_none() && !beat.stands && !self.detector.links_all() {
+            self.consult(ctx, AuthorityCommand::LeaderGone, out);
+            self.open(ctx, out);
         }
     }
 

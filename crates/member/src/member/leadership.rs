@@ -38,23 +38,33 @@ impl<E: Election, A: Authority> Member<E, A> {
                 Effect::Persist(authority) => out.persist(Record { authority, algorithm: self.round.record() }),
                 Effect::Store(authority) => out.store(Record { authority, algorithm: self.round.record() }),
                 Effect::Announce(event) => {
-                    if !self.announce(ctx, event, out) {
-                        wishes.push(event);
-                    }
+                    wishes.extend(self.announce(ctx, event, out));
                 }
             }
         }
         for wish in wishes {
-            self.grant_wish(ctx, wish, out);
+            self.grant_wish(ctx, &wish, out);
         }
     }
 
-    /// False: the event is a request.
-    fn announce(&mut self, ctx: &Context<'_>, event: AuthorityEvent, out: &mut impl Outbox<Self>) -> bool {
+    /// Returns the event if it is a request.
+    fn announce(
+        &mut self,
+        ctx: &Context<'_>,
+        event: AuthorityEvent,
+        out: &mut impl Outbox<Self>,
+    ) -> Option<AuthorityEvent> {
         match event {
             AuthorityEvent::Follows { leader, cause } => self.follows(ctx, leader, cause, out),
             AuthorityEvent::Lease { until, no_child } => out.announce(Event::Lease { until, no_child }),
-            AuthorityEvent::Granted { epoch, holder } => out.announce(Event::Granted { epoch, holder }),
+            AuthorityEvent::Reigns { epoch, locks } => {
+                let (first, longest_ttl) = (locks.only_holder, locks.longest_ttl);
+                if !ctx.settings.timing.lock_ttl_max.is_zero() {
+                    out.announce(Event::Reigns { epoch, first, longest_ttl });
+                }
+            }
+            AuthorityEvent::Granted { epoch, holder, list } => out.announce(Event::Granted { epoch, holder, list }),
+            AuthorityEvent::List(event) => out.announce(Event::List(event)),
             AuthorityEvent::PromiseEnded { epoch, holder } => out.announce(Event::PromiseEnded { epoch, holder }),
             AuthorityEvent::StopChildren => {
                 if self.children.stop() {
@@ -75,13 +85,13 @@ impl<E: Election, A: Authority> Member<E, A> {
                     self.detector.forget(at);
                 }
             }
-            _ => return false,
+            wish => return Some(wish),
         }
-        true
+        None
     }
 
-    fn grant_wish(&mut self, ctx: &Context<'_>, wish: AuthorityEvent, out: &mut impl Outbox<Self>) {
-        match wish {
+    fn grant_wish(&mut self, ctx: &Context<'_>, wish: &AuthorityEvent, out: &mut impl Outbox<Self>) {
+        match *wish {
             AuthorityEvent::OpenElection => self.open(ctx, out),
             AuthorityEvent::ResetElection => {
                 self.cancel_algorithm_timers(out);

@@ -76,7 +76,7 @@ impl<E: Election, A: Authority> Member<E, A> {
             let patience = Span::jittered(Self::watchdog_base(ctx) * (1 << self.armed.backoff));
             arm(Timer::Watchdog, watchdog.then_some(patience), out);
         }
-        if self.authority.attempts().has_leapt() && !std::mem::replace(&mut self.armed.leap, true) {
+        if self.authority.belief().has_leapt() && !std::mem::replace(&mut self.armed.leap, true) {
             out.set_timer(Timer::Leap, Span::exactly(ctx.settings.timing.lease));
         }
         self.sync_preemption(ctx, out);
@@ -141,7 +141,8 @@ impl<E: Election, A: Authority> Member<E, A> {
     /// Longer than any election takes without failures.
     fn watchdog_base(ctx: &Context<'_>) -> Duration {
         let (timing, election) = (&ctx.settings.timing, &ctx.settings.election);
-        let hops = Duration::from_millis(5) * ctx.view.len() as u32;
+        // A search of a graph may go over one link after the other.
+        let hops = Duration::from_millis(5) * ctx.view.len().max(ctx.view.links()) as u32;
         let election = election.answer_timeout + election.coordinator_timeout;
         election + timing.suspect_after + hops + A::patience(ctx.settings)
     }

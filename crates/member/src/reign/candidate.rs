@@ -1,8 +1,11 @@
 //! The candidate: bids only when a majority would grant it, and numbers every request anew.
 
-use algorithms::{Epoch, Outbox, Span};
+use std::sync::Arc;
 
-use super::{Holder, Msg, Reign, ReignTimer, Released, is_hopeless, is_majority};
+use algorithms::{Epoch, Outbox, Span, View};
+use types::MemberList;
+
+use super::{Holder, LockPast, Msg, Reign, ReignTimer, Released, is_hopeless, is_majority, tell};
 use crate::messages::{Context, LeaseTimer};
 use crate::positions::{FullPos, NodeSet};
 
@@ -23,17 +26,21 @@ pub(super) struct Candidate {
     request: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Probe {
     oks: NodeSet,
+    /// The answers are counted in this list.
+    list: Arc<MemberList>,
     /// The sitting leader, if this bid is to make its successor.
     after: Option<Released>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Bid {
     pub(super) epoch: Epoch,
     pub(super) request: u64,
+    /// The list that it carries, and whose voters get it.
+    pub(super) list: Arc<MemberList>,
     pub(super) acks: NodeSet,
     refusals: NodeSet,
     /// Voters whose connection closed since this request. A voter may have become free by then while its answer was
@@ -44,6 +51,8 @@ pub(super) struct Bid {
     pub(super) no_child: bool,
     /// The next lease should have been applied for by now.
     pub(super) late: bool,
+    /// What the voters that granted it know of locks.
+    pub(super) locks: LockPast,
 }
 
 /// What a majority of answers to a probe permits.
@@ -92,8 +101,8 @@ impl Candidate {
         self.handed_over = false;
     }
 
-    pub(super) fn bid(&self) -> Option<Bid> {
-        self.bid
+    pub(super) fn bid(&self) -> Option<&Bid> {
+        self.bid.as_ref()
     }
 
     pub(super) fn is_asking(&self) -> bool {
@@ -105,17 +114,24 @@ impl Candidate {
         self.wants && !self.is_asking() && !self.handed_over && !self.resting
     }
 
-    /// Asks the voters whether they would grant an epoch.
-    pub(super) fn probe(&mut self, ctx: &Context<'_>, after: Option<Released>, out: &mut impl Outbox<Reign>) -> u64 {
+    /// Asks the voters of this list whether they would grant an epoch.
+    pub(super) fn probe(
+        &mut self,
+        ctx: &Context<'_>,
+        after: Option<Released>,
+        list: &Arc<MemberList>,
+        out: &mut impl Outbox<Reign>,
+    ) -> u64 {
         self.request += 1;
-        self.probe = Some(Probe { oks: NodeSet::default(), after });
-        Reign::tell(ctx, self.probe_message(after), out);
+        let probe = Probe { oks: NodeSet::default(), list: Arc::clone(list), after };
+        tell(ctx, list, &self.probe_message(&probe), out);
+        self.probe = Some(probe);
         Self::retry_later(ctx, out);
         self.request
     }
 
-    fn probe_message(&self, after: Option<Released>) -> Msg {
-        Msg::Probe { request: self.request, holder: self.me, after }
+    fn probe_message(&self, Probe { after, list, .. }: &Probe) -> Msg {
+        Msg::Probe { request: self.request, holder: self.me, after: *after, list: Arc::clone(list) }
     }
 
     pub(super) fn retry_later(ctx: &Context<'_>, out: &mut impl Outbox<Reign>) {
@@ -125,7 +141,7 @@ impl Candidate {
     pub(super) fn probe_ok(&mut self, ctx: &Context<'_>, from: FullPos, request: u64) -> Option<Assent> {
         let probe = self.probe.as_mut().filter(|_| request == self.request)?;
         probe.oks.insert(from);
-        if !is_majority(ctx, &probe.oks) {
+        if !is_majority(ctx, &probe.list, &probe.oks) {
             return None;
         }
         let after = self.probe.take()?.after;
@@ -142,15 +158,16 @@ impl Candidate {
         &mut self,
         ctx: &Context<'_>,
         (epoch, after): (Epoch, Option<Released>),
-        lease: LeaseTimer,
-        no_child: bool,
+        list: &Arc<MemberList>,
+        (lease, no_child): (LeaseTimer, bool),
         out: &mut impl Outbox<Reign>,
     ) {
         self.request += 1;
         let acks = FullPos::of(ctx.view, ctx.me.id).into_iter().collect();
         let (refusals, lost) = (NodeSet::default(), NodeSet::default());
-        let (request, late) = (self.request, false);
-        self.bid = Some(Bid { epoch, request, acks, refusals, lost, after, lease, no_child, late });
+        let (request, list, late) = (self.request, Arc::clone(list), false);
+        let locks = LockPast { only_holder: true, ..LockPast::default() };
+        self.bid = Some(Bid { epoch, request, list, acks, refusals, lost, after, lease, no_child, late, locks });
         out.set_timer(ReignTimer::Lease(lease), Span::exactly(ctx.settings.timing.reign()));
         Self::renew_later(ctx, out);
     }
@@ -166,41 +183,42 @@ impl Candidate {
         }
     }
 
-    /// To every voter that has not answered.
+    /// To every voter of its list that has not answered.
     pub(super) fn send_bid(&self, ctx: &Context<'_>, out: &mut impl Outbox<Reign>) {
-        let Some(bid) = self.bid else { return };
-        let message = self.bid_message(bid);
-        for at in FullPos::all(ctx.view).filter(|&at| !bid.acks.contains(at)) {
-            if ctx.settings.votes(at.id(ctx.view)) {
-                out.send(at.id(ctx.view), message);
-            }
+        let Some(bid) = &self.bid else { return };
+        let answered = |id| FullPos::of(ctx.view, id).is_some_and(|at| bid.acks.contains(at));
+        for id in bid.list.voters().filter(|&id| id != ctx.me.id && !answered(id)) {
+            out.send(id, self.bid_message(bid));
         }
     }
 
-    fn bid_message(&self, Bid { epoch, request, after, no_child, .. }: Bid) -> Msg {
-        Msg::Bid { epoch, request, holder: self.me, after, no_child }
+    fn bid_message(&self, Bid { epoch, request, list, after, no_child, .. }: &Bid) -> Msg {
+        let (epoch, request, after, no_child) = (*epoch, *request, *after, *no_child);
+        Msg::Bid { epoch, request, holder: self.me, after, no_child, list: Arc::clone(list) }
     }
 
-    /// False if this is no answer to the present bid.
-    pub(super) fn ack(&mut self, from: FullPos, epoch: Epoch, request: u64) -> bool {
+    /// False if this is no answer to the present bid, or not of a voter of its list.
+    pub(super) fn ack(&mut self, ctx: &Context<'_>, from: FullPos, epoch: Epoch, request: u64) -> bool {
         let bid = self.bid.as_mut().filter(|bid| (bid.epoch, bid.request) == (epoch, request));
-        if let Some(bid) = bid.filter(|bid| !bid.lost.contains(from)) {
+        if let Some(bid) = bid.filter(|bid| !bid.lost.contains(from) && bid.list.votes(from.id(ctx.view))) {
             bid.acks.insert(from);
             return true;
         }
         false
     }
 
-    /// The bid, if a majority has granted it.
-    pub(super) fn granted(&self, ctx: &Context<'_>) -> Option<Bid> {
-        self.bid.filter(|bid| is_majority(ctx, &bid.acks))
+    /// A voter that granted the present bid knows this of locks.
+    pub(super) fn hear_locks(&mut self, locks: LockPast) {
+        if let Some(bid) = &mut self.bid {
+            bid.locks = bid.locks.and(locks);
+        }
     }
 
     /// True if so many voters have refused that no majority remains.
     pub(super) fn refused(&mut self, ctx: &Context<'_>, from: FullPos, request: u64) -> bool {
         let Some(bid) = self.bid.as_mut().filter(|bid| bid.request == request) else { return false };
         bid.refusals.insert(from);
-        is_hopeless(ctx, &bid.refusals)
+        is_hopeless(ctx, &bid.list, &bid.refusals)
     }
 
     /// A voter whose connection closed may be free, if it was told that no child depends on this leadership.
@@ -219,7 +237,7 @@ impl Candidate {
 
     /// Is this the bid of a successor, for which a leader has released its leadership?
     pub(super) fn succeeds(&self) -> bool {
-        self.bid.is_some_and(|bid| bid.after.is_some())
+        self.bid.as_ref().is_some_and(|bid| bid.after.is_some())
     }
 
     pub(super) fn rest(&mut self) {
@@ -248,14 +266,26 @@ impl Candidate {
     /// Repeats the open request to this voter, which may answer differently now. False if there is no open request.
     pub(super) fn ask_again(&self, to: algorithms::NodeId, leads: bool, out: &mut impl Outbox<Reign>) -> bool {
         let own = to == self.me.id;
-        match (self.probe, self.bid) {
-            (Some(probe), _) if !own => out.send(to, self.probe_message(probe.after)),
+        match (&self.probe, &self.bid) {
+            (Some(probe), _) if !own && probe.list.votes(to) => out.send(to, self.probe_message(probe)),
             // The lease counts from the first sending, so sending the bid again is safe; a freed voter may grant it
             // now.
-            (None, Some(bid)) if !own && !leads => out.send(to, self.bid_message(bid)),
+            (None, Some(bid)) if !own && !leads && bid.list.votes(to) => out.send(to, self.bid_message(bid)),
             (None, None) => return false,
             _ => {}
         }
         true
+    }
+
+    /// The view has changed.
+    pub(super) fn reseat(&mut self, old: &View, new: &View) {
+        if let Some(probe) = &mut self.probe {
+            probe.oks = probe.oks.reseated(old, new);
+        }
+        if let Some(bid) = &mut self.bid {
+            for set in [&mut bid.acks, &mut bid.refusals, &mut bid.lost] {
+                *set = set.reseated(old, new);
+            }
+        }
     }
 }

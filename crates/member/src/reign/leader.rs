@@ -1,10 +1,14 @@
 //! The leader: its epoch, the lease timer that measures its claim, the voters that support it, and the member that it
 //! is to hand over to.
 
-use algorithms::{Epoch, NodeId};
+use std::sync::Arc;
+
+use algorithms::{Epoch, NodeId, View};
+use types::MemberList;
 
 use super::candidate::Bid;
-use crate::messages::LeaseTimer;
+use super::lists::Proposal;
+use crate::messages::{Context, LeaseTimer};
 use crate::positions::{FullPos, NodeSet};
 
 /// A leader waits this many renewals for a successor and for its own children, four leases: the operator who asked for
@@ -17,6 +21,8 @@ pub(super) struct Leader {
     /// The timer of the present lease, and the request that won it.
     lease: LeaseTimer,
     lease_request: u64,
+    /// The list that this request carried.
+    lease_list: Arc<MemberList>,
     supporters: NodeSet,
     /// Voters whose connection closed since this lease was asked for: a late answer of theirs does not count.
     lost: NodeSet,
@@ -27,6 +33,7 @@ pub(super) struct Leader {
     /// bid for a later epoch.
     outvoted: bool,
     leaving: Option<Leaving>,
+    lists: Proposal,
 }
 
 /// Leadership is to be given away.
@@ -40,16 +47,19 @@ pub(super) enum Leaving {
 
 impl Leader {
     /// `before`: this member led already, and continues to lead or moves to a later epoch.
-    pub(super) fn new(bid: Bid, before: Option<&Leader>) -> Self {
+    pub(super) fn new(bid: &Bid, before: Option<&Leader>) -> Self {
+        let force = before.map_or(&bid.list, |before| &before.lists.force);
         Leader {
             epoch: bid.epoch,
             lease: bid.lease,
             lease_request: bid.request,
+            lease_list: Arc::clone(&bid.list),
             supporters: bid.acks,
             lost: bid.lost,
             told_childless: bid.no_child,
             outvoted: before.is_some_and(|before| before.outvoted && before.epoch == bid.epoch),
             leaving: before.and_then(|before| before.leaving),
+            lists: Proposal { force: Arc::clone(force), sent: Arc::clone(&bid.list) },
         }
     }
 
@@ -59,6 +69,19 @@ impl Leader {
 
     pub(super) fn lease(&self) -> LeaseTimer {
         self.lease
+    }
+
+    pub(super) fn proposal(&self) -> &Proposal {
+        &self.lists
+    }
+
+    /// The next bids carry this list.
+    pub(super) fn send_list(&mut self, list: Arc<MemberList>) {
+        self.lists.sent = list;
+    }
+
+    pub(super) fn put_in_force(&mut self, list: Arc<MemberList>) {
+        self.lists.force = list;
     }
 
     pub(super) fn supporters(&self) -> &NodeSet {
@@ -74,10 +97,17 @@ impl Leader {
     }
 
     /// A further answer to the request that won the present lease.
-    pub(super) fn ack(&mut self, from: FullPos, epoch: Epoch, request: u64) {
-        if (self.epoch, self.lease_request) == (epoch, request) && !self.lost.contains(from) {
+    pub(super) fn ack(&mut self, ctx: &Context<'_>, from: FullPos, epoch: Epoch, request: u64) -> bool {
+        let answers = (self.epoch, self.lease_request) == (epoch, request);
+        let counts = answers && !self.lost.contains(from) && self.lease_list.votes(from.id(ctx.view));
+        if counts {
             self.supporters.insert(from);
         }
+        counts
+    }
+
+    pub(super) fn lease_list(&self) -> &Arc<MemberList> {
+        &self.lease_list
     }
 
     /// A bid is sent that says whether a child depends on this leadership.
@@ -111,5 +141,11 @@ impl Leader {
         let patience = patience.saturating_sub(1);
         self.leaving = (patience > 0).then_some(Leaving::To { successor, returns, patience });
         (patience > 0).then_some(successor)
+    }
+
+    /// The view has changed.
+    pub(super) fn reseat(&mut self, old: &View, new: &View) {
+        self.supporters = self.supporters.reseated(old, new);
+        self.lost = self.lost.reseated(old, new);
     }
 }

@@ -28,6 +28,7 @@ impl Reign {
         let next = self.next_epoch(ctx);
         let behind = (outvoted || next > lead.next()) && next > lead && next <= Epoch::MAX;
         if let Some(bid) = self.candidate.bid().filter(|bid| bid.epoch > lead || !behind) {
+            let (epoch, after) = (bid.epoch, bid.after);
             if bid.lost.is_empty() {
                 // The lease counts from the first sending, so sending the bid again is safe.
                 self.candidate.is_late();
@@ -36,7 +37,7 @@ impl Reign {
             }
             // Answers of voters whose connection closed count only for a new request.
             self.candidate.forget_bid(out);
-            return self.bid_anew(ctx, bid.epoch, bid.after, out);
+            return self.bid_anew(ctx, epoch, after, out);
         }
         if behind {
             // A voter has granted a later epoch and would refuse for ever: bid above it, and lead on until that bid is
@@ -63,7 +64,11 @@ impl Reign {
         if let Some(leader) = self.leader.take() {
             out.cancel_timer(ReignTimer::Renew);
             out.cancel_timer(ReignTimer::Lease(leader.lease()));
+            if leader.proposal().is_pending() {
+                out.cancel_timer(ReignTimer::Change);
+            }
             out.announce(ReignEvent::Lost { cause });
+            self.know_own_list(out);
         }
     }
 
@@ -92,8 +97,8 @@ impl Reign {
     }
 
     pub(super) fn transfer(&mut self, ctx: &Context<'_>, to: NodeId, returns: bool, out: &mut impl Outbox<Self>) {
-        let possible = to != ctx.me.id && ctx.settings.may_lead(to);
-        if let Some(leader) = self.leader.as_mut().filter(|_| possible) {
+        let possible = |leader: &&mut Leader| to != ctx.me.id && leader.proposal().force.may_lead(to);
+        if let Some(leader) = self.leader.as_mut().filter(possible) {
             leader.leave_to(to, returns);
             out.send(to, Msg::Offer { epoch: leader.epoch() });
         }
@@ -106,8 +111,9 @@ impl Reign {
         let Some(leader) = &self.leader else {
             // The voters that grant this bid must know of the child too.
             if let Some(bid) = self.candidate.bid().filter(|bid| attached && bid.no_child) {
+                let (epoch, after) = (bid.epoch, bid.after);
                 self.candidate.forget_bid(out);
-                self.bid_anew(ctx, bid.epoch, bid.after, out);
+                self.bid_anew(ctx, epoch, after, out);
             }
             return;
         };
@@ -150,7 +156,7 @@ impl Reign {
         let Some(leader) = &mut self.leader else { return };
         let leaving = leader.leaving();
         if !matches!(leaving, Some(Leaving::To { successor, .. }) if successor == from) {
-            let better = ctx.beats(uid, ctx.me) && ctx.settings.may_lead(from);
+            let better = ctx.beats(uid, ctx.me) && leader.proposal().force.may_lead(from);
             if !ctx.settings.preempt || !better || ctx.settings.is_slow(write_time) {
                 return;
             }
@@ -194,7 +200,7 @@ impl Reign {
         self.candidate.lose_supporter(at);
         let Some(leader) = &mut self.leader else { return };
         leader.lose_supporter(at);
-        if !is_majority(ctx, leader.supporters()) {
+        if !is_majority(ctx, &leader.proposal().force, leader.supporters()) {
             self.candidate.forget_bid(out);
             self.lose(LossCause::SupportersLost, out);
             self.let_all_go(ctx, out);

@@ -19,21 +19,28 @@ mod candidate;
 mod exchange;
 mod leader;
 mod leading;
+mod lists;
+mod lock_memory;
 mod naming;
 mod types;
 mod voter;
 
-use algorithms::{Epoch, Input, NodeId, Outbox, Protocol, Span};
+use std::sync::Arc;
+
+use algorithms::{Epoch, Input, NodeId, Outbox, Protocol, Span, View};
 
 use crate::messages::Context;
 use crate::positions::{FullPos, NodeSet};
 use crate::settings::Settings;
-use ::types::{ClusterId, Incarnation};
+use ::types::{ClusterId, Incarnation, MemberList};
 use candidate::Candidate;
+use exchange::Offered;
 use leader::Leader;
+use lists::Lists;
 use naming::Naming;
 pub use types::{
-    ClusterMark, Holder, LossCause, Msg, NamingMsg, ReignCommand, ReignEvent, ReignTimer, Released, Vote, VoterRecord,
+    ClusterMark, Holder, ListEvent, LockPast, LossCause, Msg, NamingMsg, ReignCommand, ReignEvent, ReignTimer,
+    Released, Vote, VoterRecord,
 };
 use voter::Voter;
 
@@ -43,10 +50,13 @@ pub struct Reign {
     voter: Voter,
     candidate: Candidate,
     leader: Option<Leader>,
+    lists: Lists,
     /// While this member leads: what the voters have said of the cluster's id.
     naming: Option<Naming>,
     /// A child process depends on this member's leadership.
     has_child: bool,
+    /// This process has led. Always false where there is no lock service.
+    has_led: bool,
 }
 
 impl Protocol for Reign {
@@ -59,13 +69,15 @@ impl Protocol for Reign {
     type Settings = Settings;
 
     fn start(ctx: &Context<'_>, stored: Option<VoterRecord>, out: &mut impl Outbox<Self>) -> Self {
-        let VoterRecord { incarnation, vote, cluster } = stored.unwrap_or_default();
-        let incarnation = incarnation.next(ctx.dice);
-        let me = Holder { id: ctx.me.id, incarnation };
-        let voter = Voter::start(incarnation, ctx.settings.timing.lease, vote, cluster);
+        let mut record = stored.unwrap_or_default();
+        record.incarnation = record.incarnation.next(ctx.dice);
+        let me = Holder { id: ctx.me.id, incarnation: record.incarnation };
+        let voter = Voter::start(ctx, record);
+        let lists = Lists::start(Arc::clone(voter.list()));
         out.persist(voter.record());
         out.set_timer(ReignTimer::Settle, Span::exactly(voter.longest_lease()));
-        Reign { me, voter, candidate: Candidate::start(me), leader: None, naming: None, has_child: false }
+        let candidate = Candidate::start(me);
+        Reign { me, voter, candidate, leader: None, lists, naming: None, has_child: false, has_led: false }
     }
 
     fn step(&mut self, ctx: &Context<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
@@ -80,11 +92,16 @@ impl Protocol for Reign {
             Input::Timer(ReignTimer::Renew) => self.renew(ctx, out),
             Input::Timer(ReignTimer::Retry) => self.retry(ctx, out),
             Input::Timer(ReignTimer::Leap) => self.voter.may_leap(),
+            Input::Timer(ReignTimer::Change) => self.revert(ctx, out),
             Input::PeerUp(peer) => {
                 self.forget_answer(ctx, peer);
+                self.greet(ctx, peer, out);
                 self.ask_again(ctx, peer, out);
             }
-            Input::PeerDown(peer) => self.lose_supporter(ctx, peer, out),
+            Input::PeerDown(peer) => {
+                self.lists.forget(peer);
+                self.lose_supporter(ctx, peer, out);
+            }
             Input::Command(command) => self.command(ctx, command, out),
             Input::Stored(_) => {}
         }
@@ -110,7 +127,7 @@ impl Reign {
 
     /// May this member be a candidate now?
     pub fn electable(&self, ctx: &Context<'_>) -> bool {
-        ctx.settings.may_lead(ctx.me.id) && self.is_settled() && self.voter.epoch() < Epoch::MAX
+        self.known_list().may_lead(ctx.me.id) && self.is_settled() && self.voter.epoch() < Epoch::MAX
     }
 
     /// Does this voter know what was granted, and is every promise of an earlier incarnation over?
@@ -167,47 +184,45 @@ impl Reign {
     }
 
     fn message(&mut self, ctx: &Context<'_>, from: NodeId, message: Msg, out: &mut impl Outbox<Self>) {
-        let Some(at) = FullPos::of(ctx.view, from) else { return };
+        let Some(at) = FullPos::of(ctx.view, from) else { return self.guest(ctx, from, &message, out) };
         match message {
-            Msg::Probe { request, holder, after } if holder.id == from => {
-                self.probed(ctx, at, (request, holder, after), out);
+            Msg::Probe { request, holder, after, list } if holder.id == from => {
+                self.probed(ctx, at, (request, holder, after), &list, out);
             }
             Msg::ProbeOk { request } => self.probe_ok(ctx, at, request, out),
-            Msg::ProbeDenied { epoch } => self.saw(epoch),
-            Msg::Bid { epoch, request, holder, after, no_child } if holder.id == from => {
-                if ctx.settings.votes(ctx.me.id) && self.voter.grants(epoch, holder, after) {
-                    self.grant(ctx, epoch, holder, out);
-                    self.voter.heard(request, no_child);
-                    out.send(from, Msg::Ack { epoch, request, incarnation: holder.incarnation });
-                } else if ctx.settings.votes(ctx.me.id) {
-                    self.voter.climb(ctx, epoch, out);
-                    self.voter.refuse(at);
-                    out.send(from, Msg::Refuse { epoch: self.voter.epoch(), request });
-                }
+            Msg::ProbeDenied { epoch, list } => {
+                self.saw(epoch);
+                self.hear(ctx, &list, out);
             }
-            Msg::Ack { epoch, request, incarnation } if incarnation == self.me.incarnation => {
-                self.ack(ctx, at, epoch, request, out);
+            Msg::Bid { epoch, request, holder, after, no_child, list } if holder.id == from => {
+                self.bidden(ctx, at, &Offered { epoch, request, holder, after, no_child }, &list, out);
             }
-            Msg::Refuse { epoch, request } => self.refused(ctx, at, epoch, request, out),
+            Msg::Ack { epoch, request, incarnation, locks } if incarnation == self.me.incarnation => {
+                self.ack(ctx, at, (epoch, request, locks), out);
+            }
+            Msg::Refuse { epoch, request, list } => self.refused(ctx, at, (epoch, request), &list, out),
             Msg::Release(released) if released.holder.id == from => self.release(ctx, released, out),
+            Msg::Abandon(released) if released.holder.id == from => self.abandoned(ctx, released, out),
             Msg::Offer { epoch } => self.offer(ctx, from, epoch, out),
             Msg::Ready { epoch, write_time } => self.ready(ctx, from, (epoch, write_time), out),
             Msg::Handover(released) if released.holder.id == from => self.handover(ctx, released, out),
             Msg::Free => self.ask_again(ctx, from, out),
-            Msg::Survey { incarnation } => {
-                let epoch = (!self.voter.is_blank()).then_some(self.voter.epoch());
-                out.send(from, Msg::SurveyReply { incarnation, epoch, cluster: self.voter.mark() });
+            Msg::Survey { incarnation } => self.surveyed(from, incarnation, out),
+            Msg::SurveyReply { incarnation, epoch, cluster, list, bootstrap } if incarnation == self.me.incarnation => {
+                if self.hear(ctx, &list, out) {
+                    self.begin(bootstrap);
+                    self.voter.survey_reply(at, epoch, cluster);
+                    self.learn(ctx, out);
+                }
             }
-            Msg::SurveyReply { incarnation, epoch, cluster } if incarnation == self.me.incarnation => {
-                self.voter.survey_reply(ctx, at, epoch, cluster);
-                self.learn(ctx, out);
-            }
+            Msg::List { list, blank, in_force } => self.listed(ctx, from, (&list, blank, in_force), out),
             Msg::Naming(message) => self.naming(ctx, at, message, out),
             // The named holder is not the sender, or the answer is for an earlier incarnation.
             Msg::Probe { .. }
             | Msg::Bid { .. }
             | Msg::Ack { .. }
             | Msg::Release(_)
+            | Msg::Abandon(_)
             | Msg::Handover(_)
             | Msg::SurveyReply { .. } => {}
         }
@@ -236,32 +251,78 @@ impl Reign {
                 }
             }
             ReignCommand::Attached(attached) => self.attach(ctx, attached, out),
+            ReignCommand::Change(change) => self.change(ctx, &change, out),
+            ReignCommand::Bootstrap => {
+                self.begin(true);
+                self.learn(ctx, out);
+            }
         }
     }
 
-    /// Sends to every other voter.
-    fn tell(ctx: &Context<'_>, message: Msg, out: &mut impl Outbox<Self>) {
-        for peer in voters(ctx).filter(|&peer| peer != ctx.me.id) {
-            out.send(peer, message);
+    /// The operator's word, by itself or in another voter's answer.
+    fn begin(&mut self, bootstrap: bool) {
+        if bootstrap && self.voter.is_blank() {
+            self.lists.begin();
+        }
+    }
+
+    /// A voter that lost its disk asks what was granted.
+    fn surveyed(&self, from: NodeId, incarnation: Incarnation, out: &mut impl Outbox<Self>) {
+        let epoch = (!self.voter.is_blank()).then_some(self.voter.epoch());
+        let bootstrap = self.lists.is_told_to_begin() || epoch == Some(Epoch(0));
+        let (cluster, list) = (self.voter.mark(), Arc::clone(self.told_list()));
+        out.send(from, Msg::SurveyReply { incarnation, epoch, cluster, list, bootstrap });
+    }
+
+    /// A message of a member that is not in the view: it may learn the list, and its list is heard of. Nothing of it is
+    /// counted.
+    fn guest(&mut self, ctx: &Context<'_>, from: NodeId, message: &Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::Probe { list, .. } => {
+                self.hear(ctx, list, out);
+                self.deny(from, out);
+            }
+            Msg::Bid { request, list, .. } => {
+                self.hear(ctx, list, out);
+                self.refuse(from, *request, out);
+            }
+            Msg::Survey { incarnation } => self.surveyed(from, *incarnation, out),
+            Msg::List { list, blank, in_force } => self.listed(ctx, from, (list, *blank, *in_force), out),
+            Msg::ProbeDenied { list, .. } | Msg::Refuse { list, .. } | Msg::SurveyReply { list, .. } => {
+                self.hear(ctx, list, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// The view has changed: positions of members change, and members that are gone are dropped.
+    pub fn reseat(&mut self, old: &View, new: &View) {
+        self.voter.reseat(old, new);
+        self.candidate.reseat(old, new);
+        self.reseat_answers(old, new);
+        if let Some(leader) = &mut self.leader {
+            leader.reseat(old, new);
         }
     }
 }
 
-fn voters<'a>(ctx: &'a Context<'_>) -> impl Iterator<Item = NodeId> + 'a {
-    ctx.view.members().iter().map(|uid| uid.id).filter(|&id| ctx.settings.votes(id))
+/// Sends to every other voter of the list.
+fn tell(ctx: &Context<'_>, list: &MemberList, message: &Msg, out: &mut impl Outbox<Reign>) {
+    for peer in list.voters().filter(|&peer| peer != ctx.me.id) {
+        out.send(peer, message.clone());
+    }
 }
 
-/// More than half of all configured voters, dead or alive.
-fn is_majority(ctx: &Context<'_>, of: &NodeSet) -> bool {
-    2 * votes(ctx, of) > voters(ctx).count()
+/// More than half of all voters of the list, dead or alive.
+fn is_majority(ctx: &Context<'_>, list: &MemberList, of: &NodeSet) -> bool {
+    list.is_majority(|id| is_in(ctx, of, id))
 }
 
 /// Have so many voters refused that no majority remains?
-fn is_hopeless(ctx: &Context<'_>, refusals: &NodeSet) -> bool {
-    2 * votes(ctx, refusals) >= voters(ctx).count()
+fn is_hopeless(ctx: &Context<'_>, list: &MemberList, refusals: &NodeSet) -> bool {
+    2 * list.voters().filter(|&id| is_in(ctx, refusals, id)).count() >= list.voters().count()
 }
 
-/// How many of these members vote.
-fn votes(ctx: &Context<'_>, of: &NodeSet) -> usize {
-    of.iter().filter(|&at| ctx.settings.votes(at.id(ctx.view))).count()
+fn is_in(ctx: &Context<'_>, set: &NodeSet, id: NodeId) -> bool {
+    FullPos::of(ctx.view, id).is_some_and(|at| set.contains(at))
 }

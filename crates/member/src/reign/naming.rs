@@ -8,7 +8,7 @@
 //!
 //! Messages are repeated with every renewal until each voter has answered.
 
-use algorithms::{Epoch, NodeId, Outbox};
+use algorithms::{Epoch, NodeId, Outbox, View};
 use types::ClusterId;
 
 use super::{ClusterMark, Holder, Msg, NamingMsg, Reign, is_majority};
@@ -53,10 +53,24 @@ impl Reign {
             None => NamingMsg::Ask { holder, epoch },
             Some(mark) => NamingMsg::Propose { holder, epoch, mark },
         };
-        for at in FullPos::all(ctx.view).filter(|&at| !naming.answers.contains(at)) {
-            if ctx.settings.votes(at.id(ctx.view)) {
-                out.send(at.id(ctx.view), Msg::Naming(message));
-            }
+        let answered = |id| FullPos::of(ctx.view, id).is_some_and(|at| naming.answers.contains(at));
+        for id in self.voter.list().voters().filter(|&id| id != ctx.me.id && !answered(id)) {
+            out.send(id, Msg::Naming(message));
+        }
+    }
+
+    /// Does a majority of the list in force have the agreed id on disk, where there is one?
+    pub(super) fn is_named(&self, ctx: &Context<'_>) -> bool {
+        let agreed = |naming: &Naming| naming.mark.is_some_and(|mark| mark.agreed);
+        let force = self.proposal().map(|(force, _)| force);
+        let has = |naming: &Naming| force.is_some_and(|force| is_majority(ctx, force, &naming.answers));
+        !ctx.settings.names_cluster || self.naming.as_ref().is_some_and(|naming| agreed(naming) && has(naming))
+    }
+
+    /// The view has changed.
+    pub(super) fn reseat_answers(&mut self, old: &View, new: &View) {
+        if let Some(naming) = &mut self.naming {
+            naming.answers = naming.answers.reseated(old, new);
         }
     }
 
@@ -69,7 +83,7 @@ impl Reign {
 
     pub(super) fn naming(&mut self, ctx: &Context<'_>, from: FullPos, message: NamingMsg, out: &mut impl Outbox<Self>) {
         let to = from.id(ctx.view);
-        if !ctx.settings.names_cluster || !ctx.settings.votes(ctx.me.id) {
+        if !ctx.settings.names_cluster || !self.voter.list().votes(ctx.me.id) {
             return;
         }
         match message {
@@ -123,7 +137,7 @@ impl Reign {
     fn proceed(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) -> bool {
         let before = self.naming.and_then(|naming| naming.mark);
         while let Some(naming) = self.naming.filter(|naming| self.voter.epoch() == naming.epoch)
-            && is_majority(ctx, &naming.answers)
+            && self.proposal().is_some_and(|(force, _)| is_majority(ctx, force, &naming.answers))
         {
             let epoch = naming.epoch;
             let mark = match naming.mark {

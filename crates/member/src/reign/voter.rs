@@ -1,16 +1,20 @@
 //! The voter: grants each epoch once, and nothing while a promise to another holder runs.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 use std::time::Duration;
 
-use algorithms::{Epoch, Outbox, Span};
+use algorithms::{Epoch, NodeId, Outbox, Span, View};
 
-use super::{ClusterMark, Holder, Msg, Reign, ReignEvent, ReignTimer, Released, Vote, VoterRecord, voters};
+use super::lock_memory::LockMemory;
+use super::{
+    ClusterMark, Holder, ListEvent, LockPast, Msg, Reign, ReignEvent, ReignTimer, Released, Vote, VoterRecord,
+};
 use crate::attempts::{MAX_LEAP, MAX_STEP};
 use crate::messages::Context;
 use crate::positions::{FullPos, NodeSet};
 use crate::settings::OnClose;
-use types::Incarnation;
+use types::{Incarnation, MemberList, Stamp};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Voter {
@@ -18,7 +22,9 @@ pub(super) struct Voter {
     incarnation: Incarnation,
     epoch: Epoch,
     holder: Option<Holder>,
-    longest_lease: Duration,
+    past: Past,
+    /// The newest list under which it has granted an epoch; the list of the config file while it is blank.
+    list: Arc<MemberList>,
     /// The promise to `holder` runs.
     promised: bool,
     latest: LatestRequest,
@@ -31,6 +37,13 @@ pub(super) struct Voter {
     name: Name,
     /// Its epoch has leapt within the last lease.
     leapt: bool,
+}
+
+/// How long leases and lock sessions of earlier reigns may run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Past {
+    longest_lease: Duration,
+    locks: LockMemory,
 }
 
 /// Of the holder.
@@ -61,21 +74,26 @@ struct Survey {
 }
 
 impl Voter {
-    pub(super) fn start(
-        incarnation: Incarnation,
-        lease: Duration,
-        vote: Option<Vote>,
-        mark: Option<ClusterMark>,
-    ) -> Self {
+    pub(super) fn start(ctx: &Context<'_>, record: VoterRecord) -> Self {
+        let VoterRecord { incarnation, vote, cluster: mark } = record;
+        let (lease, first) = (ctx.settings.timing.lease, ctx.settings.first_list(ctx.view));
+        let blank = vote.is_none().then(Survey::default);
+        let locks = LockPast::default();
+        let vote =
+            vote.unwrap_or(Vote { epoch: Epoch(0), holder: None, longest_lease: lease, list: Arc::default(), locks });
         Voter {
             incarnation,
-            epoch: vote.map_or(Epoch(0), |vote| vote.epoch),
-            holder: vote.and_then(|vote| vote.holder),
-            longest_lease: vote.map_or(lease, |vote| vote.longest_lease.max(lease)),
+            epoch: vote.epoch,
+            holder: vote.holder,
+            past: Past {
+                longest_lease: vote.longest_lease.max(lease),
+                locks: LockMemory::start(vote.locks, ctx.settings.timing.lock_ttl_max),
+            },
+            list: if vote.list.members.is_empty() { first } else { vote.list },
             promised: false,
             latest: LatestRequest::default(),
             settling: true,
-            blank: vote.is_none().then(Survey::default),
+            blank,
             refused: NodeSet::default(),
             name: Name { mark, foreign: false },
             leapt: false,
@@ -84,13 +102,14 @@ impl Voter {
 
     /// Contains no vote while it is not known what was granted.
     pub(super) fn record(&self) -> VoterRecord {
-        let Voter { incarnation, epoch, holder, longest_lease, .. } = *self;
-        let vote = self.blank.is_none().then_some(Vote { epoch, holder, longest_lease });
+        let Voter { incarnation, epoch, holder, past: Past { longest_lease, locks }, .. } = *self;
+        let vote = || Vote { epoch, holder, longest_lease, list: Arc::clone(&self.list), locks: locks.past() };
+        let vote = self.blank.is_none().then(vote);
         VoterRecord { incarnation, vote, cluster: self.name.mark }
     }
 
     pub(super) fn longest_lease(&self) -> Duration {
-        self.longest_lease
+        self.past.longest_lease
     }
 
     pub(super) fn epoch(&self) -> Epoch {
@@ -99,6 +118,16 @@ impl Voter {
 
     pub(super) fn holder(&self) -> Option<Holder> {
         self.holder
+    }
+
+    /// What it knows of locks, with its last grant.
+    pub(super) fn locks(&self) -> LockPast {
+        self.past.locks.past()
+    }
+
+    /// The list on its disk; the list of the config file while it is blank.
+    pub(super) fn list(&self) -> &Arc<MemberList> {
+        &self.list
     }
 
     pub(super) fn is_blank(&self) -> bool {
@@ -190,6 +219,16 @@ impl Voter {
         free && !self.settling && self.blank.is_none() && !self.name.foreign
     }
 
+    /// Is this a list under which this voter may grant an epoch to this member? Never an older list than its own.
+    pub(super) fn accepts(&self, list: &MemberList, bidder: NodeId, me: NodeId) -> bool {
+        list.stamp >= self.list.stamp && list.votes(me) && list.may_lead(bidder)
+    }
+
+    /// Does a member hear a refusal that asked under this list? Not from a voter that the list does not name.
+    pub(super) fn refuses(&self, list: &MemberList, bidder: NodeId, me: NodeId) -> bool {
+        self.accepts(list, bidder, me) || self.blank.is_some() || list.stamp < self.list.stamp
+    }
+
     /// A running promise is never overridden, except by a release of the holder itself.
     pub(super) fn grants(&self, epoch: Epoch, holder: Holder, after: Option<Released>) -> bool {
         let same = self.holder == Some(holder);
@@ -207,11 +246,24 @@ impl Voter {
         after.is_some_and(|released| self.holder == Some(released.holder) && self.epoch <= released.epoch)
     }
 
-    /// The grant is on disk before it is answered: the later effects of the step wait for that.
-    pub(super) fn grant(&mut self, ctx: &Context<'_>, epoch: Epoch, holder: Holder, out: &mut impl Outbox<Reign>) {
+    /// The grant and its list are on disk before it is answered: the later effects of the step wait for that. Returns the
+    /// announcement of the grant, which follows the answer: a message that the announcement causes follows it too.
+    #[must_use]
+    pub(super) fn grant(
+        &mut self,
+        ctx: &Context<'_>,
+        (epoch, holder): (Epoch, Holder),
+        list: &Arc<MemberList>,
+        out: &mut impl Outbox<Reign>,
+    ) -> Option<ReignEvent> {
         assert!(self.blank.is_none(), "E4: a blank voter grants nothing");
         assert!(epoch > self.epoch || self.holder == Some(holder), "E4: epoch {epoch} is granted to one holder only");
+        assert!(list.stamp >= self.list.stamp, "E16: no grant under a list older than the voter's own");
         let changed = (self.epoch, self.holder) != (epoch, Some(holder));
+        let adopted = list.stamp > self.list.stamp;
+        if adopted {
+            self.list = Arc::clone(list);
+        }
         if changed {
             if let Some(old) = self.holder.filter(|&old| self.promised && old != holder) {
                 out.announce(ReignEvent::PromiseEnded { epoch: self.epoch, holder: old });
@@ -219,18 +271,32 @@ impl Voter {
             if self.holder != Some(holder) {
                 self.latest = LatestRequest::default();
             }
+            let first = self.epoch == Epoch(0) && self.holder.is_none();
+            self.past.locks.grant(first, self.holder == Some(holder));
             self.leap(ctx, epoch, out);
             self.epoch = epoch;
             self.holder = Some(holder);
+        }
+        if changed || adopted {
             out.persist(self.record());
         }
-        if changed || !self.promised {
-            // Also when a restarted voter continues with the holder in its record: its earlier process may not have
-            // announced it.
-            out.announce(ReignEvent::Granted { epoch, holder });
+        if adopted {
+            out.announce(ReignEvent::List(ListEvent::Adopted(Arc::clone(list))));
         }
+        // Also when a restarted voter continues with the holder in its record: its earlier process may not have announced
+        // it.
+        let announced = changed || !self.promised;
         self.promised = true;
         out.set_timer(ReignTimer::Promise, Span::exactly(ctx.settings.timing.lease));
+        announced.then_some(ReignEvent::Granted { epoch, holder, list: list.stamp })
+    }
+
+    /// A list in force in which this member does not vote.
+    pub(super) fn adopt(&mut self, list: &Arc<MemberList>, out: &mut impl Outbox<Reign>) {
+        assert!(list.stamp > self.list.stamp && self.blank.is_none(), "E16: a list is replaced by a newer one only");
+        self.list = Arc::clone(list);
+        out.persist(self.record());
+        out.announce(ReignEvent::List(ListEvent::Adopted(Arc::clone(list))));
     }
 
     /// Bids may overtake each other: the latest one decides whether the holder has children.
@@ -272,6 +338,11 @@ impl Voter {
         released
     }
 
+    /// The holder, which has released this voter, has never led.
+    pub(super) fn abandoned(&mut self) {
+        self.past.locks.abandoned();
+    }
+
     /// The holder's process has ended, so nothing acts on the promise, unless a child of it still runs. False if the
     /// promise stays in force.
     pub(super) fn closed_there(&mut self, ctx: &Context<'_>, holder: Holder, out: &mut impl Outbox<Reign>) -> bool {
@@ -292,17 +363,10 @@ impl Voter {
         }
     }
 
-    /// Another voter answered the survey of this blank voter.
-    pub(super) fn survey_reply(
-        &mut self,
-        ctx: &Context<'_>,
-        from: FullPos,
-        epoch: Option<Epoch>,
-        mark: Option<ClusterMark>,
-    ) {
-        let votes = ctx.settings.votes(from.id(ctx.view));
+    /// Another member answered the survey of this blank voter.
+    pub(super) fn survey_reply(&mut self, from: FullPos, epoch: Option<Epoch>, mark: Option<ClusterMark>) {
         let possible = epoch.is_none_or(|epoch| epoch < Epoch::MAX);
-        let Some(survey) = self.blank.as_mut().filter(|_| !self.settling && votes && possible) else { return };
+        let Some(survey) = self.blank.as_mut().filter(|_| !self.settling && possible) else { return };
         if let Some(epoch) = epoch {
             survey.told.insert(from);
             survey.epoch = survey.epoch.max(epoch);
@@ -315,19 +379,38 @@ impl Voter {
         }
     }
 
-    /// Enough answers intersect every majority that this voter may have been part of; or all other voters answered, and
-    /// none of them has ever granted anything: the cluster is new. True if this voter is blank no more.
-    pub(super) fn learn(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Reign>) -> bool {
+    /// `known` is the newest list that this voter has heard of: answers of its voters count, and this voter itself does not.
+    /// A majority of them intersects every majority that this voter may have been part of. Or the cluster is new: all
+    /// other voters of the first list answered, none of them has ever granted anything, and the cluster may begin. True
+    /// if this voter is blank no more.
+    pub(super) fn learn(
+        &mut self,
+        ctx: &Context<'_>,
+        known: &Arc<MemberList>,
+        may_begin: bool,
+        out: &mut impl Outbox<Reign>,
+    ) -> bool {
         let Some(survey) = self.blank else { return false };
-        let all = voters(ctx).count();
-        let others = all - usize::from(ctx.settings.votes(ctx.me.id));
-        let enough = survey.told.len() >= all.div_ceil(2).max(1) || survey.fresh.len() >= others;
+        let is_in = |set: &NodeSet, id| id != ctx.me.id && FullPos::of(ctx.view, id).is_some_and(|at| set.contains(at));
+        let told = known.is_majority(|id| is_in(&survey.told, id));
+        let first = known.stamp == Stamp::FIRST && known.votes(ctx.me.id) && may_begin;
+        let enough = told || (first && known.voters().all(|id| id == ctx.me.id || is_in(&survey.fresh, id)));
         if enough {
             self.blank = None;
-            self.epoch = survey.epoch;
+            self.epoch = survey.epoch.max(known.stamp.epoch);
+            self.list = Arc::clone(known);
             self.name.mark = self.name.mark.max(survey.mark);
             out.persist(self.record());
         }
         enough
+    }
+
+    /// The view has changed.
+    pub(super) fn reseat(&mut self, old: &View, new: &View) {
+        self.refused = self.refused.reseated(old, new);
+        if let Some(survey) = &mut self.blank {
+            survey.told = survey.told.reseated(old, new);
+            survey.fresh = survey.fresh.reseated(old, new);
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! Whether a member takes part in elections: at its start, after it stepped down, and which winners are left out.
 
+use crate::reigns::list;
 use std::time::Duration;
+use types::Stamp;
 
 use algorithms::drive::Effect;
 use algorithms::election::bully::{Bully, Msg};
 use algorithms::election::chang_roberts::OwnProbeFirst;
 use algorithms::{NodeId, Span, View};
-use member::reign::{self, Holder, ReignTimer, Vote};
+use member::reign::{self, Holder, LockPast, ReignTimer, Vote};
 use member::{
     ABSTAIN, Authority, Beat, BeliefRecord, Cause, Classic, Command, Envelope, FORGIVE, Incarnation, Member, Quorum,
     QuorumRecord, Record, Role, Settings, Timer,
@@ -109,6 +111,7 @@ fn a_member_that_stepped_down_leaves_the_field_to_others_for_a_while() {
         link: NodeId(1),
         hops: 0,
         message: Msg::Election,
+        list: Stamp::FIRST,
     };
     assert!(in_rounds(&one.get(1, election)).is_empty(), "and joins none");
     let said = one.get(2, Envelope::Beat(beat_of(2, 7)));
@@ -131,7 +134,7 @@ fn proposed() -> One<Bully, Quorum> {
     let said = meet(&mut one, 3);
     let &(_, round, participants, _) = &in_rounds(&said)[0];
     let message = Msg::Coordinator;
-    one.get(3, Envelope::Round { round, participants, link: NodeId(3), hops: 0, message });
+    one.get(3, Envelope::Round { round, participants, link: NodeId(3), hops: 0, message, list: Stamp::FIRST });
     one
 }
 
@@ -230,7 +233,7 @@ fn restarts_of_other_members_are_counted_and_reported_to_them() {
 fn a_short_reign_that_was_lost_delays_the_next_and_one_that_was_given_away_does_not() {
     for (order, after) in [(None, Some(wait(4))), (Some(Command::StepDown), Some(wait(1)))] {
         let mut one = leader();
-        if let Some(order) = order {
+        if let Some(order) = order.clone() {
             one.tell(order);
         }
         let said = one.get(2, Envelope::Beat(beat_of(2, 7)));
@@ -290,7 +293,13 @@ fn witnesses_and_learners_say_what_they_are_and_never_stand() {
 fn a_voter_that_settles_after_the_start_opens_the_election_it_waited_for() {
     let incarnation = Incarnation { counter: 1, nonce: 1 };
     let leader = Holder { id: NodeId(2), incarnation };
-    let vote = Some(Vote { epoch: algorithms::Epoch(4), holder: Some(leader), longest_lease: LEASE });
+    let vote = Some(Vote {
+        epoch: algorithms::Epoch(4),
+        holder: Some(leader),
+        longest_lease: LEASE,
+        list: list(),
+        locks: LockPast::default(),
+    });
     let authority =
         QuorumRecord { belief: BeliefRecord { incarnation, ..BeliefRecord::default() }, vote, cluster: None };
     let record = Some(Record { authority, algorithm: None });

@@ -1,8 +1,9 @@
 //! The candidate: no bid without a majority that would grant it, and a new number for every request.
 
+use crate::reigns::list;
 use algorithms::drive::Effect;
 use algorithms::{Epoch, NodeId, Span};
-use member::reign::{Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Released};
+use member::reign::{LockPast, Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Released};
 use member::{LeaseTimer, OnClose, Settings};
 
 use crate::bench::{Bench, mesh};
@@ -44,7 +45,7 @@ fn a_question_that_took_too_long_is_asked_anew_and_older_answers_do_not_count() 
 fn a_bid_goes_above_every_epoch_that_any_member_named() {
     let mut one = settled(OnClose::WaitLease);
     let request = request_of_probe(&one.tell(ReignCommand::Want)).expect("it asks");
-    one.get(3, Msg::ProbeDenied { epoch: Epoch(8) });
+    one.get(3, Msg::ProbeDenied { epoch: Epoch(8), list: list() });
     assert_eq!(bid(&one.get(2, Msg::ProbeOk { request })).map(|bid| bid.epoch), Some(Epoch(9)));
 }
 
@@ -91,7 +92,7 @@ fn grants_of_an_older_request_or_of_another_incarnation_do_not_count() {
     assert!(grant(&mut one, &[2, 3], old).is_empty());
     assert!(grant(&mut one, &[2, 3], Bid { epoch: new.epoch, ..old }).is_empty());
     let (epoch, request) = (new.epoch, new.request);
-    one.get(2, Msg::Ack { epoch, request, incarnation: holder(1).incarnation });
+    one.get(2, Msg::Ack { epoch, request, incarnation: holder(1).incarnation, locks: LockPast::default() });
     assert_eq!(one.machine.leads(), None, "it has lost its disk since, and bids for the same epoch again");
     assert_eq!(grant(&mut one, &[2], new).len(), 1);
 }
@@ -150,11 +151,11 @@ fn a_bid_that_too_many_refuse_is_abandoned_and_its_voters_are_released() {
     let mut one = settled(OnClose::WaitLease);
     let Bid { request, .. } = bids(&mut one);
     for voter in [2, 3] {
-        let of_another_bid = Msg::Refuse { epoch: Epoch(0), request: request - 1 };
+        let of_another_bid = Msg::Refuse { epoch: Epoch(0), request: request - 1, list: list() };
         assert!(one.get(voter, of_another_bid).is_nothing(), "of another bid");
     }
-    assert!(one.get(2, Msg::Refuse { epoch: Epoch(0), request }).is_nothing(), "two may still grant it");
-    let wanted = one.get(3, Msg::Refuse { epoch: Epoch(0), request });
+    assert!(one.get(2, Msg::Refuse { epoch: Epoch(0), request, list: list() }).is_nothing(), "two may still grant it");
+    let wanted = one.get(3, Msg::Refuse { epoch: Epoch(0), request, list: list() });
     let me = Released { holder: one.machine.holder(), epoch: Epoch(1) };
     assert_eq!(wanted.sent(), [(2, Msg::Release(me)), (3, Msg::Release(me))]);
     assert!(wanted.set(ReignTimer::Retry).is_some());
@@ -176,7 +177,7 @@ fn a_candidate_that_gave_up_a_bid_and_led_since_asks_again() {
     let mut one = settled(OnClose::WaitLease);
     let Bid { request, .. } = bids(&mut one);
     for voter in [2, 3] {
-        one.get(voter, Msg::Refuse { epoch: Epoch(0), request });
+        one.get(voter, Msg::Refuse { epoch: Epoch(0), request, list: list() });
     }
     // Member 3 wins instead, and hands over before this one has rested.
     one.get(3, bid_of(3, 2, 5));
@@ -212,7 +213,7 @@ fn a_voter_that_is_free_or_connected_now_is_asked_what_all_were_asked() {
     let mut one = settled(OnClose::WaitLease);
     let request = request_of_probe(&one.tell(ReignCommand::Want)).expect("it asks");
     let holder = one.machine.holder();
-    assert_eq!(one.up(3).sent(), [(3, Msg::Probe { request, holder, after: None })]);
+    assert_eq!(one.up(3).sent(), [(3, Msg::Probe { request, holder, after: None, list: list() })]);
     one.get(2, Msg::ProbeOk { request });
     assert!(bid(&one.get(3, Msg::Free)).is_some());
 }
@@ -223,7 +224,7 @@ fn no_message_carries_a_member_to_epochs_where_nobody_follows() {
     for far in [1 << 33, Epoch::MAX.0, u64::MAX - 1, u64::MAX].map(Epoch) {
         let mut one = settled_at(7);
         one.get(2, Msg::Handover(Released { holder: holder(2), epoch: far }));
-        one.get(2, Msg::ProbeDenied { epoch: far });
+        one.get(2, Msg::ProbeDenied { epoch: far, list: list() });
         let first = bids(&mut one);
         assert_eq!(first.epoch, Epoch(8), "after {far}");
     }
@@ -233,7 +234,7 @@ fn no_message_carries_a_member_to_epochs_where_nobody_follows() {
 fn the_largest_epoch_that_is_believed_can_still_be_bid_for_and_granted() {
     let mut one = settled_at(7);
     let request = request_of_probe(&one.tell(ReignCommand::Want)).expect("it asks");
-    one.get(3, Msg::ProbeDenied { epoch: Epoch(7 + (1 << 20) - 1) });
+    one.get(3, Msg::ProbeDenied { epoch: Epoch(7 + (1 << 20) - 1), list: list() });
     let Bid { epoch, request, .. } = bid(&one.get(2, Msg::ProbeOk { request })).expect("it bids");
     assert_eq!(epoch, Epoch(7 + (1 << 20)));
     let mut voter = settled_at(7);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use algorithms::drive::Effect;
 use algorithms::election::bully::Bully;
 use algorithms::{Epoch, Span};
-use member::reign::Msg;
+use member::reign::{LockPast, Msg};
 use member::{Authority, Cause, Classic, Command, Envelope, Event, Member, Quorum, Role, Settings, Timer};
 
 use crate::bench::{Bench, Wanted, mesh};
@@ -99,7 +99,7 @@ fn a_leader_that_steps_down_goes_on_waiting_for_its_successor_while_its_children
     let request = 1;
     one.get(2, Envelope::Authority(Msg::ProbeOk { request }));
     let (epoch, request, incarnation) = (Epoch(1), 2, one.machine.incarnation());
-    one.get(2, Envelope::Authority(Msg::Ack { epoch, request, incarnation }));
+    one.get(2, Envelope::Authority(Msg::Ack { epoch, request, incarnation, locks: LockPast::default() }));
     let mut one = leading(one);
     let offer = (2, Envelope::Authority(Msg::Offer { epoch }));
     assert!(one.tell(Command::StepDown).sent().contains(&offer));

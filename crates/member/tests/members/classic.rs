@@ -153,15 +153,26 @@ fn a_winner_claims_the_epoch_of_its_rank_in_the_attempt() {
 
 #[test]
 fn another_winner_is_followed_unless_it_is_known_to_be_down() {
-    let won =
-        |winner, reach, attempt| follower().tell(Told::OtherWon { winner, reach, attempt, term: None }).announced();
+    let won = |winner, reach, attempt| {
+        follower().tell(Told::OtherWon { winner, reach, via: None, attempt, term: None }).announced()
+    };
     let three = Some(Uid::plain(3));
     let followed = Follows { leader: Some(claim(3, 5)), cause: Cause::OtherElected };
-    assert_eq!(won(three, Reach::Connected, Some(Attempt(3))), [followed]);
-    assert_eq!(won(three, Reach::DownOnce, Some(Attempt(3))), [followed]);
+    assert_eq!(won(three, Reach::Connected, Some(Attempt(3))), std::slice::from_ref(&followed));
+    assert_eq!(won(three, Reach::DownOnce, Some(Attempt(3))), std::slice::from_ref(&followed));
     assert_eq!(won(three, Reach::Down, Some(Attempt(3))), [Says::OpenElection]);
     assert_eq!(won(three, Reach::Connected, None), [], "its heartbeat brings the epoch");
     assert_eq!(won(None, Reach::Down, Some(Attempt(3))), [], "its heartbeat names it");
+}
+
+/// Two components may use one attempt. The members of a round follow the epoch of its winner, so the winner must claim it.
+#[test]
+fn a_winner_that_follows_a_smaller_epoch_of_the_same_attempt_leads() {
+    let mut three = member(3, PER_ROUND, None);
+    hear(&mut three, Some(claim(1, 3)), Reach::Unknown);
+    assert_eq!(three.machine.leader(), Some(claim(1, 3)));
+    three.tell(Told::Won { attempt: Some(Attempt(3)), term: None });
+    assert_eq!(three.machine.leader(), Some(claim(3, 5)));
 }
 
 #[test]
@@ -169,7 +180,7 @@ fn an_election_that_ends_late_replaces_no_leader_of_a_later_one() {
     let late = Some(Attempt(3));
     for won in [
         Told::Won { attempt: late, term: None },
-        Told::OtherWon { winner: Some(Uid::plain(3)), reach: Reach::Connected, attempt: late, term: None },
+        Told::OtherWon { winner: Some(Uid::plain(3)), reach: Reach::Connected, via: None, attempt: late, term: None },
     ] {
         let mut one = follower();
         hear(&mut one, Some(claim(2, 7)), Reach::Connected);
@@ -194,8 +205,8 @@ fn news_are_passed_on_once_and_elections_below_them_are_outdated() {
     let mut one = follower();
     let heard = Told::Heard { from: NodeId(2), news: news(6, None), reach: Reach::Unknown };
     let outdated = Says::Outdated(Attempt(6));
-    assert_eq!(one.tell(heard).announced(), [outdated, Says::PassOn { except: NodeId(2) }]);
-    assert_eq!(one.tell(heard).announced(), [outdated]);
+    assert_eq!(one.tell(heard.clone()).announced(), [outdated.clone(), Says::PassOn { except: NodeId(2) }]);
+    assert_eq!(one.tell(heard.clone()).announced(), std::slice::from_ref(&outdated));
     assert!(
         hear(&mut one, Some(claim(3, 8)), Reach::Connected).announced().contains(&Says::PassOn { except: NodeId(2) })
     );
@@ -205,12 +216,33 @@ fn news_are_passed_on_once_and_elections_below_them_are_outdated() {
 #[test]
 fn numbers_that_no_honest_member_can_have_reached_are_not_plausible() {
     let mut one = follower();
-    assert!(one.machine.plausible(&one.ctx(), &news(Epoch::MAX.0, None)), "it has no past");
-    one.tell(Told::Saw(Attempt(30)));
-    let (seen, ctx) = (30, one.ctx());
-    assert!(one.machine.plausible(&ctx, &news(seen + (1 << 20), Some(claim(3, 5)))));
-    assert!(!one.machine.plausible(&ctx, &news(seen + (1 << 20) + 1, None)));
-    assert!(!one.machine.plausible(&ctx, &news(0, Some(claim(3, seen + (1 << 21))))));
+    assert!(one.machine.plausible(&news(Epoch::MAX.0, None)), "it has no past");
+    let seen = 3072;
+    one.tell(Told::Saw(Attempt(seen)));
+    assert!(one.machine.plausible(&news(seen + (1 << 20), Some(claim(3, 5)))));
+    assert!(!one.machine.plausible(&news(seen + (1 << 20) + 1, None)));
+    assert!(!one.machine.plausible(&news(0, Some(claim(3, seen + (1 << 21))))));
+}
+
+/// The planted bug: one leap above the epoch that was followed last, so that each claim allows for the next one.
+#[test]
+fn claims_carry_the_epoch_one_leap_in_a_lease_however_many_there_are() {
+    const STRIDE: u64 = (1 << 20) - 4;
+    let mut one = follower();
+    let mut epoch = 3074;
+    hear(&mut one, Some(claim(3, epoch)), Reach::Connected);
+    for _ in 0..3 {
+        for further in [true, false, false] {
+            let next = claim(3, epoch + STRIDE);
+            assert_eq!(one.machine.plausible(&news(0, Some(next))), further, "epoch {}", next.epoch);
+            if further {
+                hear(&mut one, Some(next), Reach::Connected);
+                epoch += STRIDE;
+                assert_eq!(one.machine.leader(), Some(next));
+            }
+        }
+        one.tell(Told::MayLeap);
+    }
 }
 
 /// A number that is no attempt, from whatever member: attempts go on from the next one that is.
@@ -256,8 +288,13 @@ fn where_decisions_have_terms_the_term_is_the_epoch_and_on_the_disk_before_it_is
     assert!(persisted.is_some() && persisted < announced);
 
     let mut one = member(1, TERMS, None);
-    let won =
-        Told::OtherWon { winner: Some(Uid::plain(2)), reach: Reach::Connected, attempt: None, term: Some(Epoch(41)) };
+    let won = Told::OtherWon {
+        winner: Some(Uid::plain(2)),
+        reach: Reach::Connected,
+        via: None,
+        attempt: None,
+        term: Some(Epoch(41)),
+    };
     assert_eq!(follows(&one.tell(won)), Some((Some(claim(2, 41)), Cause::OtherElected)));
     assert!(follows(&hear(&mut one, Some(claim(2, 42)), Reach::Connected)).is_some(), "any number is its own");
 }

@@ -1,9 +1,10 @@
 //! The id of the cluster, and how far one message may carry the epochs.
 
+use crate::reigns::list;
 use algorithms::drive::Effect;
 use algorithms::{Epoch, NodeId};
 use member::reign::{ClusterMark, Msg, NamingMsg, Reign, ReignTimer};
-use member::{OnClose, Settings};
+use member::{Founding, OnClose, Settings};
 use types::ClusterId;
 
 use crate::bench::{Bench, Wanted};
@@ -122,11 +123,17 @@ fn a_voter_that_lost_its_disk_learns_the_id_with_the_epoch() {
     let (mut one, _) = started(Settings { names_cluster: true, ..settings(OnClose::WaitLease) }, None);
     one.fire(ReignTimer::Settle);
     let incarnation = one.machine.incarnation();
-    let reply = |epoch, cluster| Msg::SurveyReply { incarnation, epoch: Some(Epoch(epoch)), cluster };
+    let reply = |epoch, cluster| Msg::SurveyReply {
+        incarnation,
+        epoch: Some(Epoch(epoch)),
+        cluster,
+        list: list(),
+        bootstrap: false,
+    };
     one.get(2, reply(9, Some(mark(4, 8, false))));
     let wanted = one.get(3, reply(8, Some(mark(3, 2, true))));
-    let record = wanted.persisted()[0];
-    assert_eq!((record.vote.map(|vote| vote.epoch), record.cluster), (Some(Epoch(9)), Some(mark(3, 2, true))));
+    let record = &wanted.persisted()[0];
+    assert_eq!((record.vote.as_ref().map(|vote| vote.epoch), record.cluster), (Some(Epoch(9)), Some(mark(3, 2, true))));
 }
 
 /// The planted bug: a voter with a grant that accepts any leap.
@@ -153,11 +160,14 @@ fn a_voter_that_never_granted_anything_takes_any_epoch() {
 #[test]
 fn a_new_cluster_begins_at_the_epoch_of_its_settings() {
     let first_epoch = Epoch(1_790_000_000);
-    let (mut one, _) = started(Settings { first_epoch, ..settings(OnClose::WaitLease) }, Some(fresh_vote()));
+    let (mut one, _) = started(
+        Settings { founding: Founding { first_epoch, ..Founding::default() }, ..settings(OnClose::WaitLease) },
+        Some(fresh_vote()),
+    );
     one.fire(ReignTimer::Settle);
     assert_eq!(bids(&mut one).epoch, first_epoch);
     let mut old = settled_at(7);
-    old.settings.first_epoch = first_epoch;
+    old.settings.founding.first_epoch = first_epoch;
     assert_eq!(bids(&mut old).epoch, Epoch(8), "not a new cluster");
 }
 
@@ -172,7 +182,7 @@ fn a_leader_reaches_a_voter_far_ahead_in_leaps() {
     let mut renewed = bid(&one.fire(ReignTimer::Renew)).expect("it renews");
     while renewed.epoch < far {
         let before = renewed.epoch;
-        one.get(3, Msg::Refuse { epoch: far, request: renewed.request });
+        one.get(3, Msg::Refuse { epoch: far, request: renewed.request, list: list() });
         grant(&mut one, &[2], renewed);
         renewed = bid(&one.fire(ReignTimer::Renew)).expect("it renews");
         assert!(renewed.epoch.0 <= before.0 + LEAP);
@@ -181,7 +191,7 @@ fn a_leader_reaches_a_voter_far_ahead_in_leaps() {
         assert_eq!(one.machine.leads(), Some(renewed.epoch));
         // A second refusal within the lease changes nothing.
         renewed = bid(&one.fire(ReignTimer::Renew)).expect("it renews");
-        one.get(3, Msg::Refuse { epoch: far, request: renewed.request });
+        one.get(3, Msg::Refuse { epoch: far, request: renewed.request, list: list() });
         let again = bid(&one.fire(ReignTimer::Renew)).expect("it renews");
         assert!(again.epoch.0 < renewed.epoch.0 + 2048, "{} after {}", again.epoch, renewed.epoch);
         one.fire(ReignTimer::Leap);

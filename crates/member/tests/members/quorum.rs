@@ -1,10 +1,11 @@
 //! Quorum claims: whose word of the leader counts, and what becomes of every loss of leadership.
 
+use crate::reigns::list;
 use algorithms::drive::Effect;
 use algorithms::{Epoch, NodeId, Uid};
 use member::AuthorityCommand as Told;
 use member::AuthorityEvent::{self as Says, Follows};
-use member::reign::{Msg, ReignTimer, Released, Vote};
+use member::reign::{LockPast, Msg, ReignTimer, Released, Vote};
 use member::{
     Attempt, Authority, BeliefRecord, Cause, Claim, Incarnation, LeaseTimer, News, OnClose, Quorum, QuorumRecord,
     Reach, Settings,
@@ -47,7 +48,7 @@ fn bid(wanted: &Wanted<Quorum>) -> Option<(Epoch, u64)> {
 
 fn ack(one: &mut One, voter: u32, (epoch, request): (Epoch, u64)) -> Wanted<Quorum> {
     let incarnation = one.machine.incarnation();
-    one.get(voter, Msg::Ack { epoch, request, incarnation })
+    one.get(voter, Msg::Ack { epoch, request, incarnation, locks: LockPast::default() })
 }
 
 const WON: Told = Told::Won { attempt: Some(Attempt(3)), term: None };
@@ -161,7 +162,7 @@ fn a_leader_that_says_it_leads_no_more_has_resigned_and_a_source_that_lost_it_ha
 fn a_leader_leads_until_it_says_otherwise_or_is_gone() {
     for told in [Told::LeaderResigns, Told::LeaderLeftOut, Told::Halted, WON] {
         let mut one = led();
-        assert!(one.tell(told).is_nothing(), "{told:?}");
+        assert!(one.tell(told.clone()).is_nothing(), "{told:?}");
         assert_eq!(one.machine.leader(), Some(claim(3, 5)));
     }
     let mut one = led();
@@ -183,14 +184,16 @@ fn a_winner_asks_the_voters_and_leads_with_their_grants_lease_first() {
     let wanted = leads(&mut one);
     let leader = Some(claim(1, 5));
     let lease = Says::Lease { until: LeaseTimer::A, no_child: true };
-    assert_eq!(wanted.announced(), [lease, Follows { leader, cause: Cause::Elected }, Says::TellAll]);
+    let reigns = Says::Reigns { epoch: Epoch(5), locks: LockPast::default() };
+    assert_eq!(wanted.announced(), [lease, Follows { leader, cause: Cause::Elected }, reigns, Says::TellAll]);
     let news = one.machine.news(&one.ctx());
     assert!(news.firsthand && news.leader == leader);
 }
 
 #[test]
 fn a_member_that_lost_the_election_or_hears_of_a_leader_does_not_ask_any_more() {
-    let other = Told::OtherWon { winner: Some(Uid::plain(3)), reach: Reach::Connected, attempt: None, term: None };
+    let other =
+        Told::OtherWon { winner: Some(Uid::plain(3)), reach: Reach::Connected, via: None, attempt: None, term: None };
     let mut one = follower();
     one.tell(WON);
     one.tell(other);
@@ -214,7 +217,8 @@ fn a_leader_whose_voters_leave_it_tells_all_and_opens_an_election() {
     assert_eq!(after(&leader(OnClose::Immediate).down(2)), (Some(Cause::SupportersLost), true, true));
     let mut one = leader(OnClose::WaitLease);
     let released = Some(Released { holder: one.machine.reign().expect("a reign").holder(), epoch: Epoch(5) });
-    let bid = Msg::Bid { epoch: Epoch(6), request: 1, holder: holder(2), after: released, no_child: true };
+    let bid =
+        Msg::Bid { epoch: Epoch(6), request: 1, holder: holder(2), after: released, no_child: true, list: list() };
     assert_eq!(after(&one.get(2, bid)), (Some(Cause::Superseded), true, true));
 }
 
@@ -224,7 +228,7 @@ fn a_leader_that_steps_down_tells_all_and_one_that_hands_over_leaves_it_to_its_s
     assert_eq!(after(&stepped), (Some(Cause::SteppedDown), true, false));
     for told in [Told::Transfer(NodeId(2)), Told::StepDown { successor: Some(NodeId(2)) }] {
         let mut one = leader(OnClose::WaitLease);
-        assert_eq!(one.tell(told).sent(), [(2, Msg::Offer { epoch: Epoch(5) })]);
+        assert_eq!(one.tell(told.clone()).sent(), [(2, Msg::Offer { epoch: Epoch(5) })]);
         assert_eq!(after(&one.get(2, ready(5))), (Some(Cause::HandedOver), false, false));
         one.fire(ReignTimer::Promise);
         let stands_again = probe(&one.fire(ReignTimer::Retry)).is_some();
@@ -247,7 +251,13 @@ fn a_reelection_hands_over_to_a_better_member_or_opens_the_next_epoch() {
 
 #[test]
 fn a_restarted_member_has_followed_what_it_granted() {
-    let vote = Vote { epoch: Epoch(9), holder: Some(holder(2)), longest_lease: LEASE };
+    let vote = Vote {
+        epoch: Epoch(9),
+        holder: Some(holder(2)),
+        longest_lease: LEASE,
+        list: list(),
+        locks: LockPast::default(),
+    };
     let (one, wanted) = Bench::<Quorum>::start(1, mesh(&[1, 2, 3]), Settings::default(), Some(record(4, vote)));
     assert_eq!(one.machine.epoch(), Epoch(9));
     assert_eq!(wanted.persisted()[0].belief.incarnation.counter, 2);
@@ -257,15 +267,32 @@ fn a_restarted_member_has_followed_what_it_granted() {
 #[test]
 fn numbers_that_no_honest_member_can_have_reached_are_not_plausible() {
     let mut one = follower();
-    one.get(2, Msg::Bid { epoch: Epoch(5), request: 1, holder: holder(2), after: None, no_child: true });
-    one.tell(Told::Saw(Attempt(30)));
+    one.get(2, Msg::Bid { epoch: Epoch(5), request: 1, holder: holder(2), after: None, no_child: true, list: list() });
+    one.tell(Told::Saw(Attempt(3072)));
     let plausible = |next, epoch| {
         let news = News { next_attempt_min: Attempt(next), leader: Some(claim(3, epoch)), firsthand: true };
-        one.machine.plausible(&one.ctx(), &news)
+        one.machine.plausible(&news)
     };
-    let (seen, granted) = (30, 5);
+    let (seen, granted) = (3072, 5);
     assert!(plausible(seen + (1 << 20), granted + (1 << 20) - 1));
     assert!(!plausible(seen + (1 << 20) + 1, 5) && !plausible(0, granted + (1 << 20)));
+}
+
+/// A member that was lied to follows no leader below the epoch that it heard of: its leader learns of that epoch and moves
+/// past it.
+#[test]
+fn a_voter_tells_the_leader_of_a_later_epoch_and_the_leader_bids_above_it() {
+    let mut two = follower();
+    let renewal =
+        |request| Msg::Bid { epoch: Epoch(5), request, holder: holder(2), after: None, no_child: true, list: list() };
+    assert_eq!(two.get(2, renewal(1)).sent().len(), 1);
+    hear(&mut two, 3, Some(claim(3, 900)), true, Reach::Connected);
+    let told = two.get(2, renewal(2)).sent();
+    assert!(matches!(told[..], [(2, Msg::Ack { .. }), (2, Msg::ProbeDenied { epoch: Epoch(900), .. })]), "{told:?}");
+    let mut one = leader(OnClose::WaitLease);
+    one.get(2, Msg::ProbeDenied { epoch: Epoch(900), list: list() });
+    let (epoch, _) = bid(&one.fire(ReignTimer::Renew)).expect("it renews");
+    assert_eq!(epoch, Epoch(901));
 }
 
 #[test]

@@ -1,15 +1,29 @@
 //! Reigns fed by hand: member 1 of three voters, unless a test says otherwise.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use algorithms::drive::Effect;
-use algorithms::{Epoch, NodeId};
-use member::reign::{Holder, Msg, Reign, ReignCommand, ReignTimer, Released, Vote, VoterRecord};
+use algorithms::{Epoch, NodeId, Uid};
+use member::reign::{Holder, LockPast, Msg, Reign, ReignCommand, ReignTimer, Released, Vote, VoterRecord};
 use member::{Incarnation, OnClose, Settings};
+
+use types::{Listed, MemberList, PeerRole, Stamp};
 
 use crate::bench::{Bench, Wanted, mesh};
 
 pub(crate) const LEASE: Duration = Duration::from_millis(500);
+
+/// A list of voters.
+pub(crate) fn list_of(stamp: Stamp, voters: &[u32]) -> Arc<MemberList> {
+    let listed = |&id: &u32| Listed { uid: Uid::plain(id), role: PeerRole::Member, address: String::new() };
+    Arc::new(MemberList { stamp, members: voters.iter().map(listed).collect() })
+}
+
+/// The first list: three voters.
+pub(crate) fn list() -> Arc<MemberList> {
+    list_of(Stamp::FIRST, &[1, 2, 3])
+}
 
 /// A bid that was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +45,7 @@ pub(crate) fn started(settings: Settings, vote: Option<Vote>) -> (Bench<Reign>, 
 
 /// Has never granted anything, and knows it.
 pub(crate) fn fresh_vote() -> Vote {
-    Vote { epoch: Epoch(0), holder: None, longest_lease: LEASE }
+    Vote { epoch: Epoch(0), holder: None, longest_lease: LEASE, list: Arc::default(), locks: LockPast::default() }
 }
 
 pub(crate) fn settled(on_close: OnClose) -> Bench<Reign> {
@@ -42,7 +56,13 @@ pub(crate) fn settled(on_close: OnClose) -> Bench<Reign> {
 
 /// Has granted this epoch to member 2, which let go of it.
 pub(crate) fn settled_at(epoch: u64) -> Bench<Reign> {
-    let vote = Vote { epoch: Epoch(epoch), holder: Some(holder(2)), longest_lease: LEASE };
+    let vote = Vote {
+        epoch: Epoch(epoch),
+        holder: Some(holder(2)),
+        longest_lease: LEASE,
+        list: list(),
+        locks: LockPast::default(),
+    };
     let (mut one, _) = started(settings(OnClose::WaitLease), Some(vote));
     one.fire(ReignTimer::Settle);
     one
@@ -64,7 +84,7 @@ pub(crate) fn released(id: u32, epoch: u64) -> Released {
 }
 
 pub(crate) fn bid_of(id: u32, epoch: u64, request: u64) -> Msg {
-    Msg::Bid { epoch: Epoch(epoch), request, holder: holder(id), after: None, no_child: true }
+    Msg::Bid { epoch: Epoch(epoch), request, holder: holder(id), after: None, no_child: true, list: list() }
 }
 
 /// The sender's writes are quick.
@@ -94,7 +114,9 @@ pub(crate) fn bids(one: &mut Bench<Reign>) -> Bid {
 
 pub(crate) fn grant(one: &mut Bench<Reign>, voters: &[u32], bid: Bid) -> Vec<member::reign::ReignEvent> {
     let (epoch, request, incarnation) = (bid.epoch, bid.request, one.machine.incarnation());
-    let acks = voters.iter().map(|&voter| one.get(voter, Msg::Ack { epoch, request, incarnation }).announced());
+    let acks = voters
+        .iter()
+        .map(|&voter| one.get(voter, Msg::Ack { epoch, request, incarnation, locks: LockPast::default() }).announced());
     acks.flatten().collect()
 }
 

@@ -1,6 +1,7 @@
 //! Rounds: who takes part, which round replaces which, and what happens when one gets stuck.
 
 use std::time::Duration;
+use types::Stamp;
 
 use algorithms::drive::Effect;
 use algorithms::election::bully::{Bully, Msg};
@@ -35,7 +36,7 @@ fn in_round(
     from: u32,
     message: Msg,
 ) -> Envelope<NodeId, Msg, <Classic as algorithms::Protocol>::Message> {
-    Envelope::Round { round, participants, link: NodeId(from), hops: 0, message }
+    Envelope::Round { round, participants, link: NodeId(from), hops: 0, message, list: Stamp::FIRST }
 }
 
 /// Member 1 of three has opened the first round.
@@ -69,7 +70,7 @@ fn a_round_that_loses_a_participant_is_replaced_by_one_without_it() {
 fn a_message_of_an_older_round_is_answered_with_the_round_in_hand_and_with_the_leader_when_it_has_one() {
     let mut one = opened();
     let said = one.get(2, in_round(round(0, 2), set(&[0, 1, 2]), 2, Msg::Election));
-    let join = Envelope::Join { round: round(3, 1), participants: set(&[0, 1, 2]) };
+    let join = Envelope::Join { round: round(3, 1), participants: set(&[0, 1, 2]), list: Stamp::FIRST };
     assert_eq!(said.sent(), [(2, join)], "silence would be taken for a death");
     one.get(3, in_round(round(3, 1), set(&[0, 1, 2]), 3, Msg::Coordinator));
     let said = one.get(2, in_round(round(0, 2), set(&[0, 1, 2]), 2, Msg::Election));
@@ -92,9 +93,9 @@ fn a_newer_round_replaces_the_one_in_hand_with_a_fresh_machine() {
 #[test]
 fn a_member_that_is_told_to_join_a_newer_round_starts_it_as_well() {
     let mut one = opened();
-    let older = Envelope::Join { round: round(3, 0), participants: set(&[0, 1, 2]) };
+    let older = Envelope::Join { round: round(3, 0), participants: set(&[0, 1, 2]), list: Stamp::FIRST };
     assert!(one.get(2, older).is_nothing());
-    let newer = Envelope::Join { round: round(6, 2), participants: set(&[0, 1]) };
+    let newer = Envelope::Join { round: round(6, 2), participants: set(&[0, 1]), list: Stamp::FIRST };
     assert_eq!(in_rounds(&one.get(2, newer)), [(2, round(6, 2), set(&[0, 1]), Msg::Election)]);
 }
 
@@ -125,7 +126,10 @@ fn no_round_below_what_a_member_may_follow_is_joined() {
     one.up(2);
     let said = one.get(2, in_round(round(3, 2), set(&[0, 1, 2]), 2, Msg::Election));
     assert_eq!(beats(&said)[0].1.news.next_attempt_min, Attempt(192), "the sender learns why");
-    assert!(!one.get(2, Envelope::Join { round: round(192, 2), participants: set(&[0, 1, 2]) }).is_nothing());
+    assert!(
+        !one.get(2, Envelope::Join { round: round(192, 2), participants: set(&[0, 1, 2]), list: Stamp::FIRST })
+            .is_nothing()
+    );
 }
 
 fn probes(said: &Wanted<Member<OwnProbeFirst, Classic>>) -> Vec<(u32, NodeSet)> {
@@ -167,7 +171,17 @@ fn a_member_that_a_round_is_stuck_at_is_dialled_wherever_it_is_on_the_ring() {
     // A round without 2 and 3 leads past the links to 4.
     let round = round(6, 6);
     let message = chang_roberts::Msg::Probe(Uid::plain(6));
-    one.get(6, Envelope::Round { round, participants: set(&[0, 3, 4, 5]), link: Side::Left, hops: 0, message });
+    one.get(
+        6,
+        Envelope::Round {
+            round,
+            participants: set(&[0, 3, 4, 5]),
+            link: Side::Left,
+            hops: 0,
+            message,
+            list: Stamp::FIRST,
+        },
+    );
     assert_eq!(one.machine.links(&one.view), set(&[1, 2, 3]));
     assert_eq!(probes(&one.up(4))[0].0, 2, "its own next round goes to all it knows");
     assert_eq!(one.machine.links(&one.view), set(&[1, 2]));
@@ -185,7 +199,10 @@ fn the_initiator_of_a_round_knows_better_of_members_that_are_not_dialled() {
     assert_eq!(opened, [(2, set(&[0, 1, 2, 3, 5]))]);
     let message = chang_roberts::Msg::Probe(Uid::plain(6));
     let participants = set(&[0, 1, 2, 3, 4, 5]);
-    one.get(6, Envelope::Round { round: round(60, 6), participants, link: Side::Left, hops: 0, message });
+    one.get(
+        6,
+        Envelope::Round { round: round(60, 6), participants, link: Side::Left, hops: 0, message, list: Stamp::FIRST },
+    );
     assert_eq!(probes(&one.tell(Command::Elect)), [(2, participants)]);
 }
 
@@ -197,8 +214,17 @@ fn a_message_that_was_passed_on_too_often_is_not_passed_on_again() {
     let mut passes = |attempt, hops| {
         let message = chang_roberts::Msg::Probe(Uid::plain(9));
         let round = round(attempt, 3);
-        let said =
-            one.get(3, Envelope::Round { round, participants: set(&[0, 1, 2]), link: Side::Left, hops, message });
+        let said = one.get(
+            3,
+            Envelope::Round {
+                round,
+                participants: set(&[0, 1, 2]),
+                link: Side::Left,
+                hops,
+                message,
+                list: Stamp::FIRST,
+            },
+        );
         in_rounds(&said).into_iter().filter(|&(.., sent)| sent == message).count()
     };
     assert_eq!(passes(6, 5), 1);
@@ -235,11 +261,11 @@ fn the_record_of_the_algorithm_is_given_back_to_a_fresh_machine() {
     let (mut one, _) = Bench::<Member<Terms, Classic>>::start(1, mesh(&[1, 2]), Settings::default(), None);
     let said = meet(&mut one, 2);
     assert_eq!(in_rounds(&said)[0].3, Won(1));
-    let written = said.persisted().last().copied().expect("it writes");
+    let written = said.persisted().last().cloned().expect("it writes");
     assert_eq!((written.algorithm, written.authority.followed), (Some(1), Epoch(1)));
     let said = one.tell(Command::Elect);
     assert_eq!(in_rounds(&said)[0].3, Won(2), "the term after the last");
-    let written = said.persisted().last().copied();
+    let written = said.persisted().last().cloned();
     let (mut one, said) = Bench::<Member<Terms, Classic>>::start(1, mesh(&[1, 2]), Settings::default(), written);
     assert_eq!(said.persisted()[0].algorithm, Some(2), "a record always says all");
     assert_eq!(in_rounds(&meet(&mut one, 2))[0].3, Won(3), "also after a restart");
@@ -256,7 +282,14 @@ fn the_term_of_an_election_that_has_terms_is_the_epoch_of_a_classic_leader() {
     assert!(written.is_some() && written < announced);
     one.get(
         2,
-        Envelope::Round { round: round(20, 2), participants: set(&[0, 1]), link: NodeId(2), hops: 0, message: Won(7) },
+        Envelope::Round {
+            round: round(20, 2),
+            participants: set(&[0, 1]),
+            link: NodeId(2),
+            hops: 0,
+            message: Won(7),
+            list: Stamp::FIRST,
+        },
     );
     let now = one.machine.standing();
     assert_eq!((now.role, now.leader, now.epoch), (Role::Follower, Some(NodeId(2)), Epoch(7)));

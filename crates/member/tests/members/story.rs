@@ -85,6 +85,17 @@ fn show_fields(name: &str, fields: &[(String, Value)], ids: &[u32]) -> String {
         "Uid" => get("id"),
         "Incarnation" => get("counter"),
         "Holder" => format!("{}#{}", get("id"), get("incarnation")),
+        // The first list is the same in every message.
+        "Stamp" if get("epoch") == "0" => "None".to_owned(),
+        "Stamp" => format!("{}.{}", get("epoch"), get("n")),
+        "MemberList" if get("stamp") == "None" => "None".to_owned(),
+        "MemberList" => {
+            format!("{}{}", get("stamp"), get("members").replace(',', "").replace('(', "{").replace(')', "}"))
+        }
+        // There is no lock service.
+        "LockPast" if get("longest_ttl") == "0ns" => "None".to_owned(),
+        "Listed" if get("role") == "Member" => get("uid"),
+        "Listed" => format!("{} ({})", get("uid"), get("role").to_lowercase()),
         "Claim" => format!("{}@{}", get("uid"), get("epoch")),
         "Released" => format!("{}@..={}", get("holder"), get("epoch")),
         "News" => list(fields, ids),
@@ -132,7 +143,7 @@ fn values_are_told_in_short() {
 
     let holder = Holder { id: NodeId(3), incarnation: Incarnation { counter: 1, nonce: 77 } };
     let after = Some(Released { holder, epoch: Epoch(4) });
-    let probe = Msg::Probe { request: 2, holder, after };
+    let probe = Msg::Probe { request: 2, holder, after, list: crate::reigns::list() };
     assert_eq!(short(&probe, &[3]), "Probe{request 2, holder 3#1, after 3#1@..=4}");
     let leader = Some(Claim { epoch: Epoch(5), uid: Uid::plain(3) });
     let news = News { next_attempt_min: Attempt(4), leader, firsthand: false };

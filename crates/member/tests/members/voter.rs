@@ -1,10 +1,12 @@
 //! The voter: grants each epoch once, and nothing while a promise to another holder runs.
 
+use crate::reigns::list;
 use std::time::Duration;
+use types::Stamp;
 
 use algorithms::drive::Effect;
 use algorithms::{Epoch, NodeId, Span};
-use member::reign::{Holder, Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Released, Vote};
+use member::reign::{Holder, LockPast, Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Released, Vote};
 use member::{Incarnation, OnClose, Settings};
 
 use crate::bench::{Bench, Wanted};
@@ -15,7 +17,13 @@ fn acks(wanted: &Wanted<Reign>) -> bool {
 }
 
 fn granted_to(id: u32, epoch: u64) -> Vote {
-    Vote { epoch: Epoch(epoch), holder: Some(holder(id)), longest_lease: LEASE }
+    Vote {
+        epoch: Epoch(epoch),
+        holder: Some(holder(id)),
+        longest_lease: LEASE,
+        list: list(),
+        locks: LockPast::default(),
+    }
 }
 
 /// Has promised epoch 5 to member 2.
@@ -31,7 +39,7 @@ fn an_epoch_is_granted_once_and_to_its_holder_as_often_as_it_asks() {
     assert!(acks(&one.get(2, bid_of(2, 5, 2))), "another lease");
     one.fire(ReignTimer::Promise);
     let wanted = one.get(3, bid_of(3, 5, 1));
-    assert_eq!(wanted.sent(), [(3, Msg::Refuse { epoch: Epoch(5), request: 1 })]);
+    assert_eq!(wanted.sent(), [(3, Msg::Refuse { epoch: Epoch(5), request: 1, list: list() })]);
     assert!(!acks(&one.get(3, bid_of(3, 4, 2))), "older ones are gone");
     assert!(acks(&one.get(3, bid_of(3, 6, 3))));
     assert_eq!(one.machine.granted(), (Epoch(6), Some(holder(3))));
@@ -41,7 +49,8 @@ fn an_epoch_is_granted_once_and_to_its_holder_as_often_as_it_asks() {
 fn another_incarnation_of_the_holder_is_another_holder() {
     let mut one = promised();
     let again = Holder { id: NodeId(2), incarnation: Incarnation { counter: 2, nonce: 9 } };
-    let bid = |epoch| Msg::Bid { epoch: Epoch(epoch), request: 1, holder: again, after: None, no_child: true };
+    let bid =
+        |epoch| Msg::Bid { epoch: Epoch(epoch), request: 1, holder: again, after: None, no_child: true, list: list() };
     assert!(!acks(&one.get(2, bid(5))) && !acks(&one.get(2, bid(6))));
 }
 
@@ -71,8 +80,8 @@ fn a_running_promise_is_overridden_by_no_epoch() {
     for epoch in [6, 100] {
         assert!(!acks(&one.get(3, bid_of(3, epoch, 1))), "{epoch}");
     }
-    let asked = one.get(3, Msg::Probe { request: 2, holder: holder(3), after: None });
-    assert_eq!(asked.sent(), [(3, Msg::ProbeDenied { epoch: Epoch(5) })]);
+    let asked = one.get(3, Msg::Probe { request: 2, holder: holder(3), after: None, list: list() });
+    assert_eq!(asked.sent(), [(3, Msg::ProbeDenied { epoch: Epoch(5), list: list() })]);
     let wanted = one.fire(ReignTimer::Promise);
     assert_eq!(wanted.announced(), [ReignEvent::PromiseEnded { epoch: Epoch(5), holder: holder(2) }]);
     assert_eq!(wanted.sent(), [(3, Msg::Free)], "it may ask again");
@@ -81,8 +90,14 @@ fn a_running_promise_is_overridden_by_no_epoch() {
 
 #[test]
 fn a_running_promise_ends_by_the_word_of_its_holder_for_all_that_it_was_granted() {
-    let after =
-        |released| Msg::Bid { epoch: Epoch(6), request: 1, holder: holder(3), after: Some(released), no_child: true };
+    let after = |released| Msg::Bid {
+        epoch: Epoch(6),
+        request: 1,
+        holder: holder(3),
+        after: Some(released),
+        no_child: true,
+        list: list(),
+    };
     let wrong = Holder { incarnation: Incarnation { counter: 2, nonce: 9 }, ..holder(2) };
     let mut one = promised();
     assert!(!acks(&one.get(3, after(released(2, 4)))), "it let go of an earlier epoch");
@@ -121,7 +136,7 @@ fn a_restarted_voter_waits_for_the_longest_lease_that_was_ever_promised_or_is_no
         let (_, wanted) = started(settings, Some(vote));
         let longest = stored.max(now);
         assert_eq!(wanted.set(ReignTimer::Settle), Some(Span::exactly(longest)));
-        assert_eq!(wanted.persisted()[0].vote.map(|vote| vote.longest_lease), Some(longest));
+        assert_eq!(wanted.persisted()[0].vote.as_ref().map(|vote| vote.longest_lease), Some(longest));
     }
 }
 
@@ -135,11 +150,11 @@ fn a_restarted_voter_goes_on_with_the_holder_on_its_disk_and_grants_nothing_else
     assert!(one.machine.binds(holder(2)) && !one.machine.binds(holder(3)));
     assert!(!acks(&one.get(3, bid_of(3, 6, 1))));
     assert!(!acks(&one.get(2, bid_of(2, 6, 1))), "a new epoch has to wait too");
-    let asked = one.get(3, Msg::Probe { request: 1, holder: holder(3), after: None });
-    assert_eq!(asked.sent(), [(3, Msg::ProbeDenied { epoch: Epoch(5) })]);
+    let asked = one.get(3, Msg::Probe { request: 1, holder: holder(3), after: None, list: list() });
+    assert_eq!(asked.sent(), [(3, Msg::ProbeDenied { epoch: Epoch(5), list: list() })]);
     let renewed = one.get(2, bid_of(2, 5, 7));
     assert!(acks(&renewed));
-    let granted = ReignEvent::Granted { epoch: Epoch(5), holder: holder(2) };
+    let granted = ReignEvent::Granted { epoch: Epoch(5), holder: holder(2), list: Stamp::FIRST };
     assert_eq!(renewed.announced(), [granted], "its earlier process may not have told");
     // That promise runs beyond the wait.
     assert!(one.fire(ReignTimer::Settle).announced().is_empty());
@@ -156,7 +171,10 @@ fn what_was_promised_before_a_restart_is_over_when_the_voter_has_settled() {
 
 fn reply(one: &mut Bench<Reign>, from: u32, epoch: Option<u64>) {
     let incarnation = one.machine.incarnation();
-    one.get(from, Msg::SurveyReply { incarnation, epoch: epoch.map(Epoch), cluster: None });
+    one.get(
+        from,
+        Msg::SurveyReply { incarnation, epoch: epoch.map(Epoch), cluster: None, list: list(), bootstrap: false },
+    );
 }
 
 #[test]
@@ -166,12 +184,15 @@ fn a_voter_without_a_disk_grants_nothing_and_says_that_it_knows_nothing() {
     assert!(one.machine.binds(holder(2)) && one.machine.binds(holder(3)), "while it settles");
     let incarnation = holder(2).incarnation;
     let told = one.get(2, Msg::Survey { incarnation }).sent();
-    assert_eq!(told, [(2, Msg::SurveyReply { incarnation, epoch: None, cluster: None })]);
+    assert_eq!(
+        told,
+        [(2, Msg::SurveyReply { incarnation, epoch: None, cluster: None, list: list(), bootstrap: false })]
+    );
     let survey = Msg::Survey { incarnation: one.machine.incarnation() };
-    assert_eq!(one.fire(ReignTimer::Settle).sent(), [(2, survey), (3, survey)]);
+    assert_eq!(one.fire(ReignTimer::Settle).sent(), [(2, survey.clone()), (3, survey.clone())]);
     assert!(!acks(&one.get(2, bid_of(2, 5, 1))));
-    assert_eq!(one.up(3).sent(), [(3, survey)], "a member that is connected now may know");
-    assert_eq!(one.fire(ReignTimer::Retry).sent(), [(2, survey), (3, survey)], "answers may be lost");
+    assert_eq!(one.up(3).sent(), [(3, survey.clone())], "a member that is connected now may know");
+    assert_eq!(one.fire(ReignTimer::Retry).sent(), [(2, survey.clone()), (3, survey.clone())], "answers may be lost");
 }
 
 #[test]
@@ -204,16 +225,18 @@ fn answers_of_another_time_or_of_members_without_a_vote_tell_a_blank_voter_nothi
     reply(&mut one, 3, Some(4));
     assert!(one.machine.is_blank(), "2 may have granted more since");
     let earlier = Incarnation { counter: 1, nonce: 1 };
-    one.get(2, Msg::SurveyReply { incarnation: earlier, epoch: Some(Epoch(4)), cluster: None });
+    one.get(
+        2,
+        Msg::SurveyReply { incarnation: earlier, epoch: Some(Epoch(4)), cluster: None, list: list(), bootstrap: false },
+    );
     assert!(one.machine.is_blank(), "that was an answer to an earlier process");
 
     let learners = Settings { learners: vec![NodeId(3)], ..settings(OnClose::WaitLease) };
     let (mut one, _) = started(learners, None);
     one.fire(ReignTimer::Settle);
-    reply(&mut one, 3, Some(4));
-    assert!(one.machine.is_blank(), "3 does not vote");
     reply(&mut one, 2, Some(4));
-    assert!(one.machine.is_settled());
+    reply(&mut one, 3, Some(4));
+    assert!(one.machine.is_blank(), "3 does not vote, and of two voters the other cannot tell");
 }
 
 #[test]
@@ -230,7 +253,7 @@ fn a_blank_voter_believes_no_epoch_that_tokens_have_no_room_for() {
 
 fn frees(on_close: OnClose, no_child: bool, closed: Holder) -> bool {
     let mut one = settled(on_close);
-    one.get(2, Msg::Bid { epoch: Epoch(5), request: 1, holder: holder(2), after: None, no_child });
+    one.get(2, Msg::Bid { epoch: Epoch(5), request: 1, holder: holder(2), after: None, no_child, list: list() });
     let ended = one.tell(ReignCommand::Closed(closed)).announced();
     assert_eq!(one.machine.binds(holder(2)), ended.is_empty());
     !ended.is_empty()
@@ -249,7 +272,14 @@ fn a_closed_connection_frees_a_voter_only_where_it_may_and_no_child_acts() {
 #[test]
 fn the_latest_request_says_whether_the_holder_has_a_child_even_if_requests_overtake_each_other() {
     let mut one = settled(OnClose::Immediate);
-    let bid = |request, no_child| Msg::Bid { epoch: Epoch(5), request, holder: holder(2), after: None, no_child };
+    let bid = |request, no_child| Msg::Bid {
+        epoch: Epoch(5),
+        request,
+        holder: holder(2),
+        after: None,
+        no_child,
+        list: list(),
+    };
     one.get(2, bid(8, false));
     one.get(2, bid(7, true));
     assert!(one.tell(ReignCommand::Closed(holder(2))).is_nothing());
@@ -263,5 +293,5 @@ fn a_learner_is_asked_and_does_not_answer() {
     let (mut one, _) = started(settings, Some(fresh_vote()));
     one.fire(ReignTimer::Settle);
     assert!(one.get(2, bid_of(2, 5, 1)).is_nothing());
-    assert!(one.get(2, Msg::Probe { request: 1, holder: holder(2), after: None }).is_nothing());
+    assert!(one.get(2, Msg::Probe { request: 1, holder: holder(2), after: None, list: list() }).is_nothing());
 }
