@@ -1,0 +1,223 @@
+//! What an attached client asks of the clerk.
+
+use std::time::Duration;
+
+use algorithms::{Outbox, Span};
+use types::Token;
+
+use super::clerk::{Desk, fits};
+use super::notary::Answer;
+use super::queues::Waiter;
+use super::sessions::Claim;
+use super::{Central, CentralTimer, Context, Office};
+use crate::name::LockName;
+use crate::service::{ServiceEvent, StreamId};
+use crate::wire::{Mode, Refusal, RequestId, SendNumber, SessionId, ToClerk, ToClient};
+
+/// A longer wait counts as this one: no clock has room for every duration that a client can name.
+const WAIT_MAX: Duration = Duration::from_hours(24 * 365);
+
+/// A request for a lock, of an Acquire or of an Open.
+#[derive(Debug)]
+pub(super) struct Ask {
+    pub(super) session: SessionId,
+    pub(super) request: RequestId,
+    pub(super) name: LockName,
+    pub(super) mode: Mode,
+    pub(super) wait: Option<Duration>,
+    /// Of a request that waited at an earlier clerk.
+    pub(super) waited: Option<Duration>,
+    pub(super) number: SendNumber,
+    /// Is the number answered by something else?
+    pub(super) answered: bool,
+}
+
+impl Central {
+    /// `leased`: a message that was read after the lease ended is ignored. The next clerk may have ended the session by
+    /// then, and the client asks it.
+    pub(super) fn client(
+        &mut self,
+        ctx: &Context<'_>,
+        from: StreamId,
+        message: ToClerk,
+        leased: bool,
+        out: &mut impl Outbox<Self>,
+    ) {
+        let Some(&bound) = self.streams.get(&from) else { return };
+        if !matches!(self.office, Office::Open(_)) {
+            let message = self.greeting(ctx);
+            return out.announce(ServiceEvent::Tell { to: from, message });
+        }
+        let Some(mut desk) = self.desk(ctx, out).filter(|_| leased) else { return };
+        if let ToClerk::Open { .. } = message {
+            return desk.open(from, bound, message);
+        }
+        // Before a stream opens a session to this clerk, whatever comes on it was meant for an earlier clerk.
+        let Some(id) = bound else { return };
+        let Some(session) = desk.clerk.sessions.get(id) else {
+            return desk.out.announce(ServiceEvent::Tell { to: from, message: ToClient::SessionLost });
+        };
+        if session.stream() != Some(from) {
+            // The session has another connection by now: nothing on an older one counts.
+            return;
+        }
+        desk.attended(id, message);
+    }
+
+    pub(super) fn closed(&mut self, ctx: &Context<'_>, stream: StreamId, out: &mut impl Outbox<Self>) {
+        let Some(Some(id)) = self.streams.remove(&stream) else { return };
+        if let Some(mut desk) = self.desk(ctx, out) {
+            desk.detach(id, stream);
+        }
+    }
+}
+
+impl<O: Outbox<Central>> Desk<'_, O> {
+    /// The stream that the session uses is closed. That is silence: the session goes on until it expires, unless nothing
+    /// but its connection can act for it.
+    fn detach(&mut self, id: SessionId, stream: StreamId) {
+        let Some(attached) = self.clerk.sessions.get_mut(id).and_then(|session| session.attached.as_mut()) else {
+            return;
+        };
+        if attached.stream != Some(stream) {
+            return;
+        }
+        attached.stream = None;
+        if attached.bare && self.ctx.settings.close_ends_bare {
+            self.end_session(id);
+        }
+    }
+
+    /// The session lives for its time to live from now on.
+    pub(super) fn extend(&mut self, id: SessionId) {
+        if let Some(session) = self.clerk.sessions.get(id) {
+            self.out.set_timer(CentralTimer::Session(id), Span::exactly(session.ttl));
+        }
+    }
+
+    fn attended(&mut self, id: SessionId, message: ToClerk) {
+        match message {
+            ToClerk::Open { .. } => {}
+            ToClerk::KeepAlive { number } => {
+                self.extend(id);
+                self.tell(id, ToClient::Kept { number });
+            }
+            ToClerk::Acquire { number, request, name, mode, wait } => {
+                self.extend(id);
+                let session = self.clerk.sessions.get(id);
+                let known = session.is_some_and(|session| session.requests().contains_key(&request));
+                if !known && session.is_some_and(|session| session.has_named(request)) {
+                    return self.refuse(id, request, Refusal::Withdrawn);
+                }
+                self.ask(&Ask { session: id, request, name, mode, wait, waited: None, number, answered: false });
+            }
+            ToClerk::Withdraw { request } => {
+                self.end_request(id, request);
+                self.refuse(id, request, Refusal::Withdrawn);
+            }
+            ToClerk::Release { request, token, durable } => self.release(id, (request, token), durable),
+            ToClerk::Close => self.end_session(id),
+        }
+    }
+
+    fn release(&mut self, id: SessionId, (request, token): (RequestId, Token), durable: bool) {
+        let held = self.clerk.sessions.get(id).and_then(|session| session.requests().get(&request));
+        let held = held.and_then(|claim| claim.token) == Some(token);
+        if held {
+            self.end_request(id, request);
+        }
+        if durable {
+            // Also where it is not held: a note of that may not be acknowledged yet.
+            let answer = Answer::Released { session: id, request };
+            self.clerk.notary_mut().await_majority(self.copy.label.seq, answer);
+        } else if held {
+            self.tell(id, ToClient::Released { request });
+        } else {
+            self.refuse(id, request, Refusal::NotHeld);
+        }
+    }
+
+    /// A request of a session that lives and is attached.
+    pub(super) fn ask(&mut self, ask: &Ask) {
+        let &Ask { session: id, request, number, answered, .. } = ask;
+        let Some(session) = self.clerk.sessions.get_mut(id) else { return };
+        if let Some(claim) = session.requests().get(&request) {
+            let (held, name) = (claim.token.is_some(), claim.name.clone());
+            if name != ask.name {
+                return;
+            }
+            // Asked for before: the answer may be lost.
+            if held {
+                let number = Some(number).filter(|_| !answered);
+                let answer = Answer::Granted { session: id, request, number };
+                self.clerk.notary_mut().await_majority(self.copy.label.seq, answer);
+            } else {
+                let ahead = self.clerk.queues.position(&name, id, request).unwrap_or(0) as u32;
+                self.tell(id, ToClient::Queued { number, request, ahead });
+            }
+            return;
+        }
+        session.name(request);
+        match self.refusal(ask) {
+            Some(why) => self.refuse(id, request, why),
+            None => self.take_or_queue(ask),
+        }
+    }
+
+    fn refusal(&self, Ask { session, name, mode, .. }: &Ask) -> Option<Refusal> {
+        let limits = &self.ctx.settings.limits;
+        let session = self.clerk.sessions.get(*session)?;
+        let holder = self.copy.table.holders(name).map(|(_, holder)| holder.mode).next();
+        let present = holder.or_else(|| self.clerk.queues.first(name).map(|waiter| waiter.mode));
+        if *mode == Mode::Slots(0) {
+            return Some(Refusal::NoSlots);
+        }
+        if session.wants(name) {
+            return Some(Refusal::Again);
+        }
+        if let Some(other) = present.filter(|&present| !is_one_kind(present, *mode)) {
+            return Some(Refusal::OtherMode(other));
+        }
+        if session.requests().len() >= limits.requests_per_session {
+            return Some(Refusal::TooManyRequests);
+        }
+        if !self.has_room_for(name) {
+            return Some(Refusal::TooManyNames);
+        }
+        let all = self.copy.table.len().saturating_add(self.clerk.queues.waiters());
+        (all >= limits.requests).then_some(Refusal::TableFull)
+    }
+
+    fn take_or_queue(&mut self, ask: &Ask) {
+        let &Ask { session, request, ref name, mode, wait, waited, number, answered } = ask;
+        // A waiter of an earlier clerk queues behind those that asked earlier and have not attached yet, also for a free lock.
+        let queues_again = self.clerk.requeuing && waited.is_some() && wait != Some(Duration::ZERO);
+        let free = !queues_again && !self.clerk.queues.has(name) && fits(&self.copy.table, name, mode);
+        if free && self.has_token() {
+            self.count_in(name);
+            return self.hold((session, request), name, mode, Some(number).filter(|_| !answered));
+        }
+        if wait == Some(Duration::ZERO) {
+            return self.refuse(session, request, Refusal::Busy);
+        }
+        if self.clerk.queues.len(name) >= self.ctx.settings.limits.waiters {
+            return self.refuse(session, request, Refusal::TooManyWaiters);
+        }
+        self.count_in(name);
+        if let Some(session) = self.clerk.sessions.get_mut(session) {
+            session.insert(request, Claim { name: name.clone(), token: None });
+        }
+        let waited = waited.filter(|_| self.clerk.requeuing);
+        let ahead = self.clerk.queues.join(name, Waiter { session, request, mode, waited }) as u32;
+        if let Some(wait) = wait {
+            self.out.set_timer(CentralTimer::Wait(session, request), Span::exactly(wait.min(WAIT_MAX)));
+        }
+        self.tell(session, ToClient::Queued { number, request, ahead });
+    }
+}
+
+/// Readers and writers may ask for one lock, and so may those who name the same number of slots.
+fn is_one_kind(one: Mode, other: Mode) -> bool {
+    let slots = |mode| if let Mode::Slots(slots) = mode { Some(slots) } else { None };
+    slots(one) == slots(other)
+}

@@ -1,0 +1,14 @@
+//! One file for each part of the service, and of the client's side.
+
+mod attach;
+mod keeper;
+mod limits;
+mod notary;
+mod queues;
+mod requests;
+mod right;
+mod session;
+mod sessions;
+mod shadow;
+mod table;
+mod taking;
