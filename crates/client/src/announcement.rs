@@ -2,7 +2,7 @@
 //! JSON.
 
 use serde::{Deserialize, Serialize};
-use types::{Cause, InstanceId, NodeId, Role, Standing};
+use types::{Cause, InstanceId, NodeId, Role, Stamp, Standing};
 
 use crate::order::Ordered;
 
@@ -30,8 +30,8 @@ pub enum Happened {
     Became(Transition),
     /// The member has found the leader of an election that it took part in.
     Elected(ElectionCost),
-    /// This voter granted the epoch to the holder.
-    Granted { epoch: u64, holder: u32 },
+    /// This voter granted the epoch to the holder, under the member list with this stamp.
+    Granted { epoch: u64, holder: u32, list: Stamp },
     /// This voter's promise to the holder ended: it expired or was released.
     PromiseEnded { epoch: u64, holder: u32 },
     /// The connection to a peer came up or went down.
@@ -42,6 +42,13 @@ pub enum Happened {
     Leaving,
     /// This member carried out a request of an operator.
     Ordered(Ordered),
+    /// This member has a newer member list on its disk.
+    Adopted { list: Stamp, voters: Vec<u32> },
+    /// At the leader: a majority of the voters of this list has it on disk.
+    InForce { list: Stamp, voters: Vec<u32> },
+    /// An operator declared all other voters lost (`node --force-voters`): a new cluster begins with this list. Announced
+    /// once, by the first process start after it.
+    Forced { list: Stamp, voters: Vec<u32> },
 }
 
 impl Happened {
@@ -57,6 +64,9 @@ impl Happened {
             Happened::Faults(_) => "faults",
             Happened::Leaving => "leaving",
             Happened::Ordered(_) => "ordered",
+            Happened::Adopted { .. } => "adopted",
+            Happened::InForce { .. } => "in-force",
+            Happened::Forced { .. } => "forced",
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::connection::{Client, ClientError};
 use crate::endpoint::Endpoint;
 use crate::ledger::LedgerPage;
 use crate::wire::MemberStatus;
+use types::Membership;
 
 /// The result of asking one endpoint.
 #[derive(Debug)]
@@ -32,6 +33,16 @@ pub async fn ask_ledgers(
     member_timeout: Duration,
 ) -> Vec<Answer<(MemberStatus, LedgerPage)>> {
     let both = |client: Client| async move { Ok((client.status().await?, client.history().await?)) };
+    ask(endpoints, settings, member_timeout, both).await
+}
+
+/// Asks every endpoint for its status and what it knows of the member lists, in the same way.
+pub async fn ask_members(
+    endpoints: &[Endpoint],
+    settings: &ClientSettings,
+    member_timeout: Duration,
+) -> Vec<Answer<(MemberStatus, Membership)>> {
+    let both = |client: Client| async move { Ok((client.status().await?, client.members().await?)) };
     ask(endpoints, settings, member_timeout, both).await
 }
 

@@ -9,7 +9,7 @@ use thiserror::Error;
 use types::{Safety, Topology};
 
 use crate::endpoint::Endpoint;
-use crate::secret_file::SecretPermissions;
+use crate::secret_file::{CertificateFiles, SecretPermissions};
 
 /// Where `ctl up` writes the file. Every command searches for it from the current directory upward.
 pub const DEFAULT_CONFIG: &str = ".conclave/cluster.toml";
@@ -27,9 +27,59 @@ pub struct ClusterFile {
     /// Resolved against the file's own directory.
     pub secret_file: Option<PathBuf>,
     pub secret_permissions: SecretPermissions,
+    /// The files of certificates, resolved like the secret.
+    pub tls: Option<TlsFiles>,
     pub peers: Vec<Endpoint>,
     /// The ids of the voters: a quorum reign needs a majority of them.
     pub voters: Vec<u32>,
+}
+
+/// The `[tls]` table: the files of all members and of clients. `{id}` in a name stands for the member's id.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct TlsFiles {
+    pub ca: String,
+    pub certificate: String,
+    pub key: String,
+    /// What `ctl` shows; a name beside the authorities by default.
+    pub client_certificate: Option<String>,
+    pub client_key: Option<String>,
+}
+
+impl TlsFiles {
+    /// What stands for the member's id in the name of a file.
+    pub const ID: &'static str = "{id}";
+    /// The certificate of clients where the table names none, and its key.
+    pub const CLIENT: [&'static str; 2] = ["operator.pem", "operator.key"];
+
+    /// All names relative to this directory.
+    #[must_use]
+    pub fn beside(self, directory: &Path) -> Self {
+        let beside = |name: String| directory.join(name).to_string_lossy().into_owned();
+        let [client_certificate, client_key] = Self::CLIENT;
+        TlsFiles {
+            ca: beside(self.ca),
+            certificate: beside(self.certificate),
+            key: beside(self.key),
+            client_certificate: Some(beside(self.client_certificate.unwrap_or_else(|| client_certificate.to_owned()))),
+            client_key: Some(beside(self.client_key.unwrap_or_else(|| client_key.to_owned()))),
+        }
+    }
+
+    /// The files of a member.
+    pub fn of_member(&self, id: u32) -> CertificateFiles {
+        let named = |name: &str| PathBuf::from(name.replace(Self::ID, &id.to_string()));
+        CertificateFiles { ca: named(&self.ca), certificate: named(&self.certificate), key: named(&self.key) }
+    }
+
+    /// The files of a client.
+    pub fn of_client(&self) -> CertificateFiles {
+        let named = |name: &Option<String>| PathBuf::from(name.clone().unwrap_or_default());
+        CertificateFiles {
+            ca: PathBuf::from(&self.ca),
+            certificate: named(&self.client_certificate),
+            key: named(&self.client_key),
+        }
+    }
 }
 
 #[derive(Debug, Error)]
@@ -71,6 +121,7 @@ impl ClusterFile {
             safety: cluster.safety.and_then(|name| name.parse().ok()).unwrap_or(DEFAULT_SAFETY),
             secret_file: cluster.secret_file.map(|file| directory.join(file)),
             secret_permissions: permissions(cluster.secret_permissions.as_deref()),
+            tls: document.tls.map(|table| table.beside(directory)),
             peers: document.peers.into_iter().map(|peer| Endpoint::member(peer.id, peer.address)).collect(),
         })
     }
@@ -87,6 +138,7 @@ struct Document {
     cluster: Cluster,
     #[serde(default)]
     peers: Vec<Peer>,
+    tls: Option<TlsFiles>,
 }
 
 #[derive(Deserialize)]
@@ -142,6 +194,19 @@ mod tests {
         assert_eq!(any.secret_permissions, SecretPermissions::Any);
         assert_eq!(file.voters, [1], "a learner does not vote");
         assert_eq!(file.peers, [Endpoint::member(1, "n1:7400"), Endpoint::member(2, "n2:7400")]);
+    }
+
+    #[test]
+    fn the_files_of_certificates_are_beside_the_config_and_each_member_has_its_own() {
+        let tls = "[tls]\nca = 'ca.pem'\ncertificate = 'n{id}.pem'\nkey = '/keys/n{id}.key'\n";
+        let file = ClusterFile::parse(&format!("{FILE}\n{tls}"), Path::new("some/where/c.toml")).unwrap();
+        let files = file.tls.unwrap();
+        let member = files.of_member(3);
+        let paths = [&member.ca, &member.certificate, &member.key].map(|path| path.to_str().unwrap());
+        assert_eq!(paths, ["some/where/ca.pem", "some/where/n3.pem", "/keys/n3.key"]);
+        let client = files.of_client();
+        let paths = [&client.ca, &client.certificate, &client.key].map(|path| path.to_str().unwrap());
+        assert_eq!(paths, ["some/where/ca.pem", "some/where/operator.pem", "some/where/operator.key"]);
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use locks::LockName;
+use locks::wire::{ToClerk, ToClient};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -14,7 +16,7 @@ use transport::{
     ClientConnection, ClientReceiver, ClientSender, ClientSettings, CodecError, ConnectError, FrameError, RecvError,
     RefuseCode,
 };
-use types::InstanceId;
+use types::{Change, InstanceId, Membership, Token};
 
 use crate::attachment::Attachment;
 use crate::chaos::Chaos;
@@ -22,7 +24,7 @@ use crate::endpoint::Endpoint;
 use crate::ledger::LedgerPage;
 use crate::order::ClaimedName;
 use crate::watch::Watch;
-use crate::wire::{Call, CallId, FailCode, MemberStatus, Reply, Request, Response};
+use crate::wire::{Call, CallId, FailCode, LockPage, MemberStatus, Reply, Request, Response};
 
 /// Replies that wait for a call to take them.
 const REPLIES_MAX: usize = 1024;
@@ -218,9 +220,59 @@ impl Client {
         self.done(Request::Chaos(chaos)).await
     }
 
+    /// Asks the member to read its secrets or its certificate again.
+    pub async fn reload(&self) -> Result<(), ClientError> {
+        self.done(Request::Reload).await
+    }
+
     /// The name under which the member records what this connection asks of it: a claim, which nothing proves.
     pub async fn introduce(&self, name: ClaimedName) -> Result<(), ClientError> {
         self.done(Request::Introduce { name }).await
+    }
+
+    /// What the member knows of the member lists.
+    pub async fn members(&self) -> Result<Membership, ClientError> {
+        match self.request(Request::Members).await? {
+            Response::Members(membership) => Ok(membership),
+            _ => Err(ClientError::Unexpected),
+        }
+    }
+
+    /// Asks the leader for one step to the next member list.
+    pub async fn change_members(&self, change: Change) -> Result<(), ClientError> {
+        self.done(Request::ChangeMembers(change)).await
+    }
+
+    /// Asks the member to begin a new cluster of the voters in its config.
+    pub async fn bootstrap(&self) -> Result<(), ClientError> {
+        self.done(Request::Bootstrap).await
+    }
+
+    /// The locks that are held or waited for, page by page; of one name if `only` says so. Answered by the leader alone.
+    pub async fn locks(&self, only: Option<LockName>) -> Result<LockPage, ClientError> {
+        let mut all = LockPage::default();
+        loop {
+            let after = all.locks.last().map(|lock| lock.name.clone());
+            let Response::Locks(mut page) = self.request(Request::Locks { only: only.clone(), after }).await? else {
+                return Err(ClientError::Unexpected);
+            };
+            let ends = !page.more || page.locks.is_empty() || only.is_some();
+            all.epoch = page.epoch;
+            all.locks.append(&mut page.locks);
+            if ends {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Takes a lock from the holder that has it with this token.
+    pub async fn unlock(&self, name: &LockName, token: Token) -> Result<(), ClientError> {
+        self.done(Request::Unlock { name: name.to_string(), token }).await
+    }
+
+    /// Opens the stream of a lock session.
+    pub(crate) async fn lock_stream(&self) -> Result<LockStream, ClientError> {
+        Ok(LockStream(self.open(Request::LockSession).await?))
     }
 
     pub(crate) async fn end_watch(&self, call: CallId) -> Result<(), ClientError> {
@@ -253,12 +305,17 @@ impl Client {
             id
         };
         let opened = Replies { client: self.clone(), id, responses };
+        self.say(id, request).await?;
+        Ok(opened)
+    }
+
+    /// Sends one frame of a call.
+    async fn say(&self, id: CallId, request: Request) -> Result<(), ClientError> {
         let call = Call { id, instance: self.instance, request };
         let bytes = transport::codec::to_vec(&call).map_err(Arc::new)?;
         let mut sender = self.connection.sender.lock().await;
         // A call that is dropped half-way through its frame makes the connection unusable for all calls.
-        sender.send(&bytes).await.map_err(|error| ClientError::Send(Arc::new(error)))?;
-        Ok(opened)
+        sender.send(&bytes).await.map_err(|error| ClientError::Send(Arc::new(error)))
     }
 
     /// Reads no further byte; the connection stays open. What a member does about such a client is worth a test.
@@ -298,6 +355,26 @@ impl Replies {
                 Some(ClientError::Closed) | None => Ok(None),
                 Some(error) => Err(error),
             },
+        }
+    }
+}
+
+/// The stream of one lock session.
+#[derive(Debug)]
+pub(crate) struct LockStream(Replies);
+
+impl LockStream {
+    pub(crate) async fn say(&self, message: ToClerk) -> Result<(), ClientError> {
+        self.0.client.say(self.0.id, Request::Lock(message)).await
+    }
+
+    /// What the member says next. An error ends the stream, also if answers were lost because they were not read in time.
+    /// Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Result<ToClient, ClientError> {
+        match self.0.next().await? {
+            Some(Response::Lock(message)) => Ok(message),
+            Some(_) => Err(ClientError::Unexpected),
+            None => Err(ClientError::Closed),
         }
     }
 }

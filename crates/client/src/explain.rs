@@ -1,11 +1,11 @@
 //! Why a member leads, or why nobody leads, in sentences.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use types::{Cause, Safety, Topology, format_duration};
 
-use crate::history::{Ledgers, Reign, reigns};
+use crate::history::{Ledgers, MemberLedger, Reign, reigns};
 use crate::instant::format_instant;
 use crate::ledger::LedgerKind;
 use crate::verdict::{Electorate, Verdict, View};
@@ -68,7 +68,8 @@ pub fn explain(evidence: &Evidence<'_>) -> Explanation {
     if !blank.is_empty() {
         sentences.push(format!(
             "{} cannot vote yet: the disk is new or was lost. A new cluster needs all its voters once (or `node \
-             --bootstrap` on the voters that run). After a lost disk half of all voters, rounded up, must answer.",
+             --bootstrap` on the voters that run). After a lost disk a \
+             majority of all voters must answer, this voter not counted.",
             list(&blank)
         ));
     }
@@ -80,11 +81,33 @@ pub fn explain(evidence: &Evidence<'_>) -> Explanation {
             .filter(|status| !status.faults.is_empty())
             .map(|status| format!("Faults are injected at {}: {}.", status.id, status.faults.join(", "))),
     );
+    sentences.extend(evidence.statuses.iter().filter_map(|status| {
+        let end = expiry_in_words(status.expires_ms?, evidence.now_ms)?;
+        Some(format!("The certificate of {} {end}.", status.id))
+    }));
     if agreed.is_none() {
         sentences.extend(evidence.statuses.iter().map(|status| standing(evidence, status)));
     }
     sentences.extend(evidence.statuses.iter().filter_map(|status| abstains(evidence, status, agreed.is_some())));
     Explanation { verdict, reign, granted_by, broken_links, sentences }
+}
+
+/// A certificate that ends within this time is worth a warning.
+const EXPIRES_SOON: Duration = Duration::from_hours(30 * 24);
+
+/// `None` unless the end of a certificate is near or past.
+pub fn expiry_in_words(expires_ms: u64, now_ms: u64) -> Option<String> {
+    let at = format_instant(expires_ms);
+    match expires_ms.checked_sub(now_ms).map(Duration::from_millis) {
+        None => Some(format!("has expired at {at}")),
+        Some(left) if left < EXPIRES_SOON => Some(format!("expires in {} days, at {at}", left.as_secs() / 86_400)),
+        Some(_) => None,
+    }
+}
+
+/// The present time of the wall clock, in milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 /// Disks that are old, or belong to another cluster.
@@ -144,8 +167,8 @@ fn headline(evidence: &Evidence<'_>, verdict: Verdict, reign: Option<&Reign>) ->
 }
 
 fn granted_by(ledgers: &Ledgers, (holder, epoch): (u32, u64)) -> Vec<u32> {
-    let grant = LedgerKind::Granted { epoch, holder };
-    let granted = ledgers.members.iter().filter(|ledger| ledger.entries.iter().any(|entry| entry.kind == grant));
+    let grants = |ledger: &&MemberLedger| ledger.entries.iter().any(|entry| entry.kind.grants(epoch, holder));
+    let granted = ledgers.members.iter().filter(grants);
     granted.map(|ledger| ledger.id).collect()
 }
 

@@ -2,13 +2,17 @@
 //!
 //! - [`reigns`]: which member led from when to when. [`who_led_at`]: which member led at one instant.
 //! - [`audit`]: are successive reigns ordered, or do they overlap?
-//! - [`orders`]: what operators asked of members, and which members carried it out.
+//! - [`lists_in_force`]: which member lists counted. [`orders`]: what operators asked of members, and which members carried it out.
 //!
 //! A missing ledger or one with gaps never makes a judgement wrong, only weaker: "unknown", "incomplete".
 
 mod at;
 mod audit;
 mod classic;
+#[cfg(test)]
+mod list_audit_tests;
+mod list_rules;
+mod lists;
 mod orders;
 mod quorum;
 mod reigns;
@@ -17,10 +21,12 @@ pub(crate) mod testing;
 
 pub use at::{Held, WhoLed, who_led_at};
 pub use audit::{Audit, EntryRef, Finding, Outcome, Proof, audit};
+pub use lists::{Cut, ListEntry, ListNews, lists_in_force};
 pub use orders::{OrderEntry, orders};
 pub use reigns::{Reign, ReignEnd, Span, clock_spread_ms, reigns};
 
 use serde::Serialize;
+use types::MemberList;
 
 use crate::ledger::{LedgerBreak, LedgerEntry, LedgerPage, LedgerProof};
 
@@ -29,6 +35,8 @@ use crate::ledger::{LedgerBreak, LedgerEntry, LedgerPage, LedgerProof};
 pub struct Ledgers {
     pub members: Vec<MemberLedger>,
     pub missing: Vec<Missing>,
+    /// Member lists that members know now.
+    pub lists: Vec<MemberList>,
 }
 
 /// One member's ledger.
@@ -63,11 +71,14 @@ impl Ledgers {
 
     /// Everything that is missing, as text; empty if every ledger is complete.
     pub fn flaws(&self) -> Vec<String> {
-        let missing = self.missing.iter().map(|missing| {
+        self.missing_in_words().chain(self.members.iter().flat_map(MemberLedger::flaws)).collect()
+    }
+
+    pub(crate) fn missing_in_words(&self) -> impl Iterator<Item = String> + '_ {
+        self.missing.iter().map(|missing| {
             let who = missing.id.map_or_else(|| missing.address.clone(), |id| format!("member {id}"));
             format!("the ledger of {who} is missing: {}", missing.why)
-        });
-        missing.chain(self.members.iter().flat_map(MemberLedger::flaws)).collect()
+        })
     }
 }
 

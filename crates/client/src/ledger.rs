@@ -1,6 +1,7 @@
 //! The entries of a member's ledger, as they are sent to a client. `history` judges them.
 
 use serde::{Deserialize, Serialize};
+use types::Stamp;
 
 use crate::announcement::Transition;
 use crate::order::Ordered;
@@ -30,12 +31,55 @@ pub enum LedgerKind {
     },
     /// The member changed its standing.
     Became(Transition),
-    /// This voter granted the epoch to the holder.
-    Granted { epoch: u64, holder: u32 },
+    /// This voter granted the epoch to the holder, under the member list with this stamp.
+    Granted { epoch: u64, holder: u32, list: Stamp },
     /// This voter's promise to the holder ended: it expired or was released.
     PromiseEnded { epoch: u64, holder: u32 },
     /// This member carried out a request of an operator.
     Ordered(Ordered),
+    /// This member has a newer member list on its disk.
+    Adopted(ListPart),
+    /// At the leader: a majority of the voters of this list has it on disk.
+    InForce(ListPart),
+    /// An operator declared all other voters lost: a new cluster begins with this list.
+    Forced(ListPart),
+}
+
+impl LedgerKind {
+    /// Is it a grant of this epoch to this holder, under whatever list?
+    pub fn grants(&self, epoch: u64, holder: u32) -> bool {
+        matches!(*self, LedgerKind::Granted { epoch: e, holder: h, .. } if (e, h) == (epoch, holder))
+    }
+}
+
+/// The voters of a member list, or a part of them: an entry has room for [`ListPart::VOTERS_MAX`], a longer list is told
+/// by successive entries.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ListPart {
+    pub stamp: Stamp,
+    /// The number of voters of the whole list.
+    pub of: u16,
+    /// The place of this part's first voter in the whole list.
+    pub from: u16,
+    pub voters: Vec<u32>,
+}
+
+impl ListPart {
+    pub const VOTERS_MAX: usize = 12;
+
+    /// A whole list in parts, at least one.
+    pub fn split(stamp: Stamp, voters: &[u32]) -> Vec<ListPart> {
+        let part = |from: usize, part: &[u32]| ListPart {
+            stamp,
+            of: voters.len() as u16,
+            from: from as u16,
+            voters: part.to_vec(),
+        };
+        if voters.is_empty() {
+            return vec![part(0, &[])];
+        }
+        voters.chunks(ListPart::VOTERS_MAX).enumerate().map(|(n, v)| part(n * ListPart::VOTERS_MAX, v)).collect()
+    }
 }
 
 /// A part of one member's ledger, oldest entry first.
@@ -91,6 +135,22 @@ mod tests {
     use crate::order::{ClaimedName, Order};
 
     #[test]
+    fn a_long_list_is_told_in_parts_that_fit_an_entry() {
+        let stamp = Stamp::new(Epoch(7), 2);
+        for length in [0, 1, 12, 13, 24, 256] {
+            let voters: Vec<u32> = (1..=length).collect();
+            let parts = ListPart::split(stamp, &voters);
+            assert_eq!(parts.len(), voters.len().div_ceil(ListPart::VOTERS_MAX).max(1), "{length}");
+            let mut told: Vec<u32> = Vec::new();
+            for part in &parts {
+                assert_eq!((usize::from(part.from), u32::from(part.of), part.stamp), (told.len(), length, stamp));
+                told.extend(&part.voters);
+            }
+            assert_eq!(told, voters);
+        }
+    }
+
+    #[test]
     fn pages_of_any_length_and_kind_are_read_back_within_a_frame() {
         let standing = Standing { role: Role::Follower, leader: Some(NodeId(u32::MAX)), epoch: Epoch(u64::MAX) };
         let became = LedgerKind::Became(Transition {
@@ -107,8 +167,11 @@ mod tests {
             address: "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535".parse().unwrap(),
             name: ClaimedName::from("x".repeat(100)),
         });
-        let granted = LedgerKind::Granted { epoch: 0, holder: 0 };
-        for (kind, number) in [(became, u64::MAX), (small, 0), (granted, 0), (ordered, u64::MAX)] {
+        let granted = LedgerKind::Granted { epoch: 0, holder: 0, list: Stamp::FIRST };
+        let longest = Stamp::new(Epoch(u64::MAX), u32::MAX);
+        let adopted = LedgerKind::Adopted(ListPart::split(longest, &[u32::MAX; 256]).remove(0));
+        let kinds = [(became, u64::MAX), (small, 0), (granted, 0), (ordered, u64::MAX), (adopted, u64::MAX)];
+        for (kind, number) in kinds {
             for length in [0, 1, 100, 1000] {
                 let entry = LedgerEntry {
                     sequence: number,

@@ -6,6 +6,7 @@
 //! - [`ask_all`] asks every member at once; [`Observer`] follows the announcements of all.
 //! - [`json`] is the JSON of all of it.
 //! - [`history`] judges what all members' ledgers show together.
+//! - [`Session`] holds locks of the cluster, each with a fencing token.
 //! - [`Attachment`] ties work to one member's reign; with [`Fence`] a resource refuses the work of an older reign.
 //! - [`Verdict`] and [`find_leader`] judge the answers. A member out of reach is unknown, never a disagreement.
 
@@ -28,31 +29,38 @@ mod ledger;
 mod observe;
 mod order;
 mod secret_file;
+mod session;
 mod verdict;
 mod watch;
 mod wire;
 
 pub use alarm::Alarm;
 pub use announcement::{Announcement, ElectionCost, ElectionName, Happened, KindCount, Transition};
-pub use ask::{Answer, ask_all, ask_ledgers, within};
+pub use ask::{Answer, ask_all, ask_ledgers, ask_members, within};
 pub use attachment::{Attachment, Notice};
 pub use chaos::{CHAOS_MAX, Chaos, Way};
-pub use cluster_file::{ClusterFile, ClusterFileError, DEFAULT_CONFIG};
+pub use cluster_file::{ClusterFile, ClusterFileError, DEFAULT_CONFIG, TlsFiles};
 pub use connection::{Client, ClientError};
 pub use election::ElectionSummary;
 pub use endpoint::Endpoint;
-pub use explain::{Evidence, Explanation, cause_in_words, explain};
+pub use explain::{Evidence, Explanation, cause_in_words, expiry_in_words, explain, now_ms};
 pub use fence::{Fence, FenceError};
 pub use instant::{InstantError, format_instant, parse_instant};
 pub use leader::{Leader, LeaderClient};
-pub use ledger::{LedgerBreak, LedgerEntry, LedgerHash, LedgerHead, LedgerKind, LedgerPage, LedgerProof};
+pub use ledger::{LedgerBreak, LedgerEntry, LedgerHash, LedgerHead, LedgerKind, LedgerPage, LedgerProof, ListPart};
 pub use observe::{News, Observer, Report};
 pub use order::{ClaimedName, NAME_BYTES_MAX, Order, Ordered};
-pub use secret_file::{SecretFileError, SecretPermissions, read_secret};
-pub use transport::{ClientSettings, ConnectError, RefuseCode, Secret, SecretError};
+pub use secret_file::{CertificateFiles, SecretFileError, SecretPermissions, read_certificate, read_secrets};
+pub use session::{LockError, LockGuard, LostReason, Release, Right, Session, Wait, refusal_in_words};
+pub use transport::{
+    Certificate, CertificateError, ClientSettings, ConnectError, Holder, Keyring, RefuseCode, Secret, SecretError,
+    certificate_ids,
+};
 pub use types::{
     Access, Cause, DurationError, InstanceId, Role, Safety, Standing, Topology, format_duration, parse_duration,
 };
 pub use verdict::{Electorate, NoLeader, Verdict, View, find_leader};
 pub use watch::{Watch, Watched};
-pub use wire::{Call, CallId, FailCode, MemberStatus, PeerStatus, Reply, Request, Response};
+pub use wire::{
+    Call, CallId, FailCode, HolderStatus, LockPage, LockStatus, MemberStatus, PeerStatus, Reply, Request, Response,
+};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
-use types::{Access, InstanceId, format_duration};
+use types::{Access, Change, InstanceId, PeerRole, Token, format_duration};
 
 use crate::chaos::{Chaos, Way};
 
@@ -28,8 +28,39 @@ pub struct Ordered {
 pub enum Order {
     Elect,
     StepDown,
-    Transfer { to: u32 },
+    Transfer {
+        to: u32,
+    },
     Chaos(Chaos),
+    /// A member is listed in this role. The address is not recorded: a record of the ledger has no room for it.
+    ListMember {
+        id: u32,
+        role: PeerRole,
+        priority: u32,
+    },
+    UnlistMember {
+        id: u32,
+    },
+    AbortChange,
+    Bootstrap,
+    Reload,
+    /// A lock was taken from the holder with this token. The name is not recorded: a record of the ledger has no room for it,
+    /// and no two locks ever have the same token.
+    Unlock {
+        token: Token,
+    },
+}
+
+impl From<&Change> for Order {
+    fn from(change: &Change) -> Self {
+        match change {
+            Change::List(listed) => {
+                Order::ListMember { id: listed.uid.id.0, role: listed.role, priority: listed.uid.priority }
+            }
+            Change::Unlist(id) => Order::UnlistMember { id: id.0 },
+            Change::Abort => Order::AbortChange,
+        }
+    }
 }
 
 impl fmt::Display for Order {
@@ -51,6 +82,15 @@ impl fmt::Display for Order {
             Order::Chaos(Chaos::Heal) => f.write_str("chaos heal"),
             Order::Chaos(Chaos::Pause { ms: time }) => write!(f, "chaos pause {}", ms(time)),
             Order::Chaos(Chaos::Kill) => f.write_str("chaos kill"),
+            Order::ListMember { id, role, priority: 0 } => write!(f, "member {id} listed as {role}"),
+            Order::ListMember { id, role, priority } => {
+                write!(f, "member {id} listed as {role} with priority {priority}")
+            }
+            Order::UnlistMember { id } => write!(f, "member remove {id}"),
+            Order::AbortChange => f.write_str("member abort"),
+            Order::Bootstrap => f.write_str("bootstrap"),
+            Order::Reload => f.write_str("reload"),
+            Order::Unlock { token } => write!(f, "unlock --token {token}"),
         }
     }
 }
@@ -122,6 +162,16 @@ mod tests {
             (Order::Chaos(Chaos::Heal), "chaos heal"),
             (Order::Chaos(Chaos::Pause { ms: 1500 }), "chaos pause 1500ms"),
             (Order::Chaos(Chaos::Kill), "chaos kill"),
+            (Order::ListMember { id: 6, role: PeerRole::Witness, priority: 0 }, "member 6 listed as witness"),
+            (
+                Order::ListMember { id: 6, role: PeerRole::Member, priority: 4 },
+                "member 6 listed as member with priority 4",
+            ),
+            (Order::UnlistMember { id: 3 }, "member remove 3"),
+            (Order::AbortChange, "member abort"),
+            (Order::Bootstrap, "bootstrap"),
+            (Order::Reload, "reload"),
+            (Order::Unlock { token: Token(7) }, "unlock --token 7"),
         ];
         for (order, text) in texts {
             assert_eq!(order.to_string(), text);

@@ -1,4 +1,5 @@
-//! Reads a secret from a file that no other user can read.
+//! Reads secrets, certificates and their keys from files. No other user can read a secret or a key, nor change a
+//! certificate.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,12 +7,23 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
-use transport::{Secret, SecretError};
+use transport::{Certificate, CertificateError, Secret, SecretError};
 
 /// A longer file is no secret.
 const READ_MAX: u64 = 64 << 10;
 /// Every permission of the group and of other users.
 const OF_OTHERS: u32 = 0o077;
+/// Their permissions to write: everybody may read a certificate.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// The files of a process with a certificate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CertificateFiles {
+    /// The authorities that are trusted.
+    pub ca: PathBuf,
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
 
 /// Which permissions the file of a secret may have: `secret_permissions` of the config.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -40,6 +52,10 @@ pub enum SecretFileError {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("{}: {source}", path.display())]
     Unusable { path: PathBuf, source: SecretError },
+    #[error("the group or other users may change {} (mode {mode:04o})", path.display())]
+    Changeable { path: PathBuf, mode: u32 },
+    #[error("the certificate {} cannot be used with its key and the authorities in {}: {source}", files.certificate.display(), files.ca.display())]
+    Certificate { files: Box<CertificateFiles>, source: CertificateError },
 }
 
 impl SecretFileError {
@@ -57,21 +73,53 @@ impl SecretFileError {
             SecretFileError::Unusable { .. } => {
                 "put 16 or more random bytes into the file, the same for all members".to_owned()
             }
+            SecretFileError::Changeable { path, .. } => format!("chmod go-w {}", path.display()),
+            SecretFileError::Certificate { .. } => {
+                "compare the files with [tls] of the config; `ctl init --tls` makes such files".to_owned()
+            }
         }
     }
 }
 
-/// The permissions are those of the file that is read, not of a file that has its name a moment earlier.
-pub fn read_secret(path: &Path, permissions: SecretPermissions) -> Result<Secret, SecretFileError> {
-    let unreadable = |source| SecretFileError::Unreadable { path: path.to_owned(), source };
-    let file = File::open(path).map_err(unreadable)?;
-    let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o7777;
+/// The secrets of a file: the first one is used to dial, all of them are accepted.
+pub fn read_secrets(path: &Path, permissions: SecretPermissions) -> Result<Vec<Secret>, SecretFileError> {
+    let bytes = read_own(path, permissions)?;
+    Secret::lines(&bytes).map_err(|source| SecretFileError::Unusable { path: path.to_owned(), source })
+}
+
+/// The key is as secret as a secret.
+pub fn read_certificate(
+    files: &CertificateFiles,
+    permissions: SecretPermissions,
+) -> Result<Certificate, SecretFileError> {
+    let public = |path: &Path| {
+        let (bytes, mode) = read(path)?;
+        if permissions == SecretPermissions::Owner && mode & WRITABLE_BY_OTHERS != 0 {
+            return Err(SecretFileError::Changeable { path: path.to_owned(), mode });
+        }
+        Ok(bytes)
+    };
+    let (ca, chain, key) = (public(&files.ca)?, public(&files.certificate)?, read_own(&files.key, permissions)?);
+    Certificate::from_pem(&ca, &chain, &key)
+        .map_err(|source| SecretFileError::Certificate { files: Box::new(files.clone()), source })
+}
+
+fn read_own(path: &Path, permissions: SecretPermissions) -> Result<Vec<u8>, SecretFileError> {
+    let (bytes, mode) = read(path)?;
     if permissions == SecretPermissions::Owner && mode & OF_OTHERS != 0 {
         return Err(SecretFileError::Exposed { path: path.to_owned(), mode });
     }
+    Ok(bytes)
+}
+
+/// The permissions are those of the file that is read, not of a file that has its name a moment earlier.
+fn read(path: &Path) -> Result<(Vec<u8>, u32), SecretFileError> {
+    let unreadable = |source| SecretFileError::Unreadable { path: path.to_owned(), source };
+    let file = File::open(path).map_err(unreadable)?;
+    let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o7777;
     let mut bytes = Vec::new();
     file.take(READ_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
-    Secret::from_bytes(&bytes).map_err(|source| SecretFileError::Unusable { path: path.to_owned(), source })
+    Ok((bytes, mode))
 }
 
 #[cfg(test)]
@@ -87,14 +135,14 @@ mod tests {
         fs::write(&path, "0123456789abcdef").unwrap();
         for mode in [0o600, 0o400, 0o700] {
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-            assert!(read_secret(&path, SecretPermissions::Owner).is_ok(), "{mode:o}");
+            assert!(read_secrets(&path, SecretPermissions::Owner).is_ok(), "{mode:o}");
         }
         for mode in [0o644, 0o640, 0o604, 0o620, 0o602, 0o666] {
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-            let error = read_secret(&path, SecretPermissions::Owner).unwrap_err();
+            let error = read_secrets(&path, SecretPermissions::Owner).unwrap_err();
             assert!(error.to_string().contains(&format!("mode {mode:04o}")), "{error}");
             assert!(error.remedy().starts_with(&format!("chmod 600 {}", path.display())), "{}", error.remedy());
-            assert!(read_secret(&path, SecretPermissions::Any).is_ok(), "{mode:o}");
+            assert!(read_secrets(&path, SecretPermissions::Any).is_ok(), "{mode:o}");
         }
     }
 
@@ -102,13 +150,13 @@ mod tests {
     fn a_missing_and_a_short_secret_are_told_apart_and_named() {
         let scratch = testkit::Scratch::new("secret-file").unwrap();
         let path = scratch.path().join("secret");
-        let error = read_secret(&path, SecretPermissions::Owner).unwrap_err();
+        let error = read_secrets(&path, SecretPermissions::Owner).unwrap_err();
         assert!(
             matches!(&error, SecretFileError::Unreadable { .. }) && error.to_string().contains("secret"),
             "{error}"
         );
         fs::write(&path, "short").unwrap();
-        let error = read_secret(&path, SecretPermissions::Any).unwrap_err();
+        let error = read_secrets(&path, SecretPermissions::Any).unwrap_err();
         assert!(matches!(&error, SecretFileError::Unusable { .. }), "{error}");
     }
 }

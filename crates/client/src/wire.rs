@@ -4,8 +4,10 @@
 //!
 //! Compatibility: variants are numbered by position on the wire, so new ones go to the end.
 
+use locks::LockName;
+use locks::wire::{Mode, SessionId, ToClerk, ToClient};
 use serde::{Deserialize, Serialize};
-use types::{Access, InstanceId, NodeId, Role, Safety, Topology, Uid, Wins};
+use types::{Access, Change, ChangeRefusal, InstanceId, Membership, NodeId, Role, Safety, Token, Topology, Uid, Wins};
 
 use crate::announcement::{Announcement, ElectionCost};
 use crate::chaos::Chaos;
@@ -57,11 +59,34 @@ pub enum Request {
     /// gives leadership away by itself it answers once more, with [`Response::Stop`], and waits a while for the client
     /// to leave.
     Attach,
-    /// Ends the stream that this [`Request::Watch`] opened. Answered with [`Response::Done`]; nothing more comes of it.
+    /// Ends the stream that this [`Request::Watch`] or [`Request::LockSession`] opened. Answered with [`Response::Done`]; nothing more comes of it.
     EndWatch { call: CallId },
     /// The name under which this connection's orders are recorded. A claim, which nothing proves. Answered with
     /// [`Response::Done`].
     Introduce { name: ClaimedName },
+    /// What this member knows of the member lists. Answered with one [`Response::Members`].
+    Members,
+    /// One step to the next member list. Answered with [`Response::Done`] once the leader has proposed it, or if it is so
+    /// already; the new list is in force later. A refusal has the code [`FailCode::of`].
+    ChangeMembers(Change),
+    /// Begin a new cluster of the voters in the config. Answered with [`Response::Done`], also if the cluster has begun
+    /// before.
+    Bootstrap,
+    /// Read the secrets or the certificate from their files again. Answered with [`Response::Done`] once new handshakes use
+    /// them, `Failed` if they cannot be used; connections stay.
+    Reload,
+    /// Opens the stream of one lock session. Answered with a [`Response::Lock`] at once, then with one for everything that
+    /// the clerk says to the session.
+    LockSession,
+    /// What the session says inside its stream: the call has the number of the [`Request::LockSession`] that opened the
+    /// stream, and is answered there.
+    Lock(ToClerk),
+    /// The locks that are held or waited for, in the order of their names: one of them, or those after a name. Answered
+    /// with one [`Response::Locks`] by the clerk; another member answers which member leads.
+    Locks { only: Option<LockName>, after: Option<LockName> },
+    /// Takes a lock from the holder that has it with this token. Answered with [`Response::Done`], `Failed` if no holder has
+    /// it.
+    Unlock { name: String, token: Token },
 }
 
 impl Request {
@@ -77,6 +102,14 @@ impl Request {
         Request::Attach,
         Request::EndWatch { call: CallId(0) },
         Request::Introduce { name: ClaimedName::NONE },
+        Request::Members,
+        Request::ChangeMembers(Change::Abort),
+        Request::Bootstrap,
+        Request::Reload,
+        Request::LockSession,
+        Request::Lock(ToClerk::Close),
+        Request::Locks { only: None, after: None },
+        Request::Unlock { name: String::new(), token: Token(0) },
     ];
 
     pub fn name(&self) -> &'static str {
@@ -91,6 +124,14 @@ impl Request {
             Request::Attach => "attach",
             Request::EndWatch { .. } => "end-watch",
             Request::Introduce { .. } => "introduce",
+            Request::Members => "members",
+            Request::ChangeMembers(_) => "change-members",
+            Request::Bootstrap => "bootstrap",
+            Request::Reload => "reload",
+            Request::LockSession => "lock-session",
+            Request::Lock(_) => "lock",
+            Request::Locks { .. } => "locks",
+            Request::Unlock { .. } => "unlock",
         }
     }
 
@@ -98,33 +139,57 @@ impl Request {
     ///
     /// Attach only asks to be told, but it acts on the cluster: an attached client delays every handover until it leaves
     /// or is given up, and voters wait longer for the end of a leader with a child. So a reader may not hold leadership
-    /// for a child; `ctl lead` runs with the operators' secret.
+    /// for a child; `ctl lead` runs with the operators' secret. A lock keeps other programs from working, so the same holds
+    /// for taking one.
     pub fn access(&self) -> Access {
         match self {
             Request::Status
             | Request::Watch { .. }
             | Request::History { .. }
             | Request::EndWatch { .. }
-            | Request::Introduce { .. } => Access::Reader,
-            Request::Elect | Request::StepDown | Request::Transfer { .. } | Request::Chaos(_) | Request::Attach => {
-                Access::Operator
-            }
+            | Request::Introduce { .. }
+            | Request::Members
+            | Request::Locks { .. } => Access::Reader,
+            Request::Elect
+            | Request::StepDown
+            | Request::Transfer { .. }
+            | Request::Chaos(_)
+            | Request::Attach
+            | Request::ChangeMembers(_)
+            | Request::Bootstrap
+            | Request::Reload
+            | Request::LockSession
+            | Request::Lock(_)
+            | Request::Unlock { .. } => Access::Operator,
         }
+    }
+
+    /// Is it for the lock service, whatever election the call names?
+    pub fn is_about_locks(&self) -> bool {
+        matches!(self, Request::LockSession | Request::Lock(_) | Request::Locks { .. } | Request::Unlock { .. })
     }
 
     /// The request as it is recorded once it is carried out; `None` for a request that changes nothing.
     pub fn order(&self) -> Option<Order> {
-        match *self {
+        match self {
             Request::Elect => Some(Order::Elect),
             Request::StepDown => Some(Order::StepDown),
-            Request::Transfer { to } => Some(Order::Transfer { to }),
-            Request::Chaos(fault) => Some(Order::Chaos(fault)),
+            Request::Transfer { to } => Some(Order::Transfer { to: *to }),
+            Request::Chaos(fault) => Some(Order::Chaos(*fault)),
+            Request::ChangeMembers(change) => Some(Order::from(change)),
+            Request::Bootstrap => Some(Order::Bootstrap),
+            Request::Reload => Some(Order::Reload),
+            Request::Unlock { token, .. } => Some(Order::Unlock { token: *token }),
             Request::Status
             | Request::Watch { .. }
             | Request::History { .. }
             | Request::Attach
             | Request::EndWatch { .. }
-            | Request::Introduce { .. } => None,
+            | Request::Introduce { .. }
+            | Request::Members
+            | Request::LockSession
+            | Request::Lock(_)
+            | Request::Locks { .. } => None,
         }
     }
 }
@@ -148,6 +213,42 @@ pub enum Response {
     Gap {
         missed: u64,
     },
+    Members(Membership),
+    /// Of the stream of a lock session.
+    Lock(ToClient),
+    Locks(LockPage),
+}
+
+/// Some of the locks that the clerk knows of, in the order of their names.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct LockPage {
+    /// The clerk's epoch.
+    pub epoch: u64,
+    pub locks: Vec<LockStatus>,
+    /// There are locks after the last one of this page.
+    pub more: bool,
+}
+
+/// One lock that is held or waited for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LockStatus {
+    pub name: LockName,
+    pub mode: Mode,
+    pub holders: Vec<HolderStatus>,
+    /// The sessions that wait, in the order in which they will be served.
+    pub waiters: Vec<SessionId>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HolderStatus {
+    pub session: SessionId,
+    pub token: Token,
+    /// The time to live of its session.
+    pub ttl_ms: u64,
+    /// After how much silence from now on the lock is taken from it.
+    pub left_ms: Option<u64>,
+    /// How long it has held the lock; `None` if it held it before this clerk took office.
+    pub held_ms: Option<u64>,
 }
 
 /// The kind of a failure, for exit codes; the reason is for operators.
@@ -161,6 +262,24 @@ pub enum FailCode {
     NoLeader,
     /// The client is not authorised, or the cluster's config forbids the request.
     Refused,
+}
+
+impl FailCode {
+    /// A change that may be possible soon is [`FailCode::Failed`]: the same request again may succeed. One that is refused
+    /// as the list stands is [`FailCode::BadRequest`].
+    pub fn of(refusal: ChangeRefusal) -> Self {
+        match refusal {
+            ChangeRefusal::NotLeading => FailCode::NoLeader,
+            ChangeRefusal::NotReady(_) | ChangeRefusal::NotAffirmed => FailCode::Failed,
+            ChangeRefusal::Pending(_)
+            | ChangeRefusal::NothingPending
+            | ChangeRefusal::Unlisted(_)
+            | ChangeRefusal::Leader(_)
+            | ChangeRefusal::NoMajority
+            | ChangeRefusal::TooFew
+            | ChangeRefusal::TooMany => FailCode::BadRequest,
+        }
+    }
 }
 
 /// One member's own view.
@@ -205,6 +324,11 @@ pub struct MemberStatus {
     pub old_volume: bool,
     /// The config's `max_drift`, in millionths.
     pub max_drift_ppm: u64,
+    /// The keys that new handshakes use, named without being revealed. Secrets: all that are accepted, the first one is used to
+    /// dial. Certificates: the member's own, then those of the authorities that it trusts.
+    pub key_ids: Vec<String>,
+    /// When its certificate or an authority expires, in milliseconds since 1970; secrets do not expire.
+    pub expires_ms: Option<u64>,
 }
 
 impl MemberStatus {
@@ -242,6 +366,8 @@ impl MemberStatus {
             cluster_id: None,
             old_volume: false,
             max_drift_ppm: 10_000,
+            key_ids: Vec::new(),
+            expires_ms: None,
         }
     }
 }
@@ -274,6 +400,14 @@ mod tests {
         ("attach", Access::Operator, false),
         ("end-watch", Access::Reader, false),
         ("introduce", Access::Reader, false),
+        ("members", Access::Reader, false),
+        ("change-members", Access::Operator, true),
+        ("bootstrap", Access::Operator, true),
+        ("reload", Access::Operator, true),
+        ("lock-session", Access::Operator, false),
+        ("lock", Access::Operator, false),
+        ("locks", Access::Reader, false),
+        ("unlock", Access::Operator, true),
     ];
 
     #[test]

@@ -3,21 +3,30 @@
 
 use client::{
     Announcement, Call, CallId, Cause, Chaos, ElectionCost, ElectionName, FailCode, Happened, InstanceId, KindCount,
-    LedgerEntry, LedgerKind, LedgerPage, LedgerProof, MemberStatus, Reply, Request, Response, Role, Standing,
+    LedgerEntry, LedgerKind, LedgerPage, LedgerProof, ListPart, MemberStatus, Reply, Request, Response, Role, Standing,
     Transition, Way,
 };
 use transport::codec;
-use types::{Dice, Epoch, NodeId};
+use types::{Change, Dice, Epoch, Listed, MemberList, Membership, NodeId, PeerRole, Stamp, Uid};
 
 /// A pair of empty strings is two bytes on the wire and two `String`s in memory; eight times the input is reserved.
 const GROWTH: usize = 64;
+
+fn listed() -> Listed {
+    Listed { uid: Uid::plain(6), role: PeerRole::Witness, address: "n6:7400".into() }
+}
 
 fn calls() -> Vec<Vec<u8>> {
     let chaos = [
         Request::Chaos(Chaos::Delay { peer: 3, way: Way::In, ms: 50 }),
         Request::Chaos(Chaos::Cut { peer: 3, way: Way::Both }),
     ];
-    let requests = Request::ALL.iter().cloned().chain(chaos).chain([Request::History { after: Some(u64::MAX) }]);
+    let others = [
+        Request::History { after: Some(u64::MAX) },
+        Request::ChangeMembers(Change::List(listed())),
+        Request::ChangeMembers(Change::Unlist(NodeId(3))),
+    ];
+    let requests = Request::ALL.iter().cloned().chain(chaos).chain(others);
     let call = |request| Call { id: CallId(70_000), instance: InstanceId(256), request };
     requests.map(|request| codec::to_vec(&call(request)).unwrap()).collect()
 }
@@ -33,13 +42,16 @@ fn replies() -> Vec<Vec<u8>> {
         Happened::Elected(cost.clone()),
         Happened::Faults(vec!["cut to 3".into()]),
         Happened::Link { peer: 3, up: true },
+        Happened::InForce { list: Stamp::new(Epoch(7), 1), voters: vec![1, 2, 3] },
     ];
     let announcement = |what| {
         let (member, instance) = (1, InstanceId::ELECTION);
         Response::Announced(Announcement { member, instance, sequence: 9, wall_ms: 1, boot_ns: 2, what })
     };
     let entry = LedgerEntry { sequence: 1, wall_ms: 2, boot_ns: 3, boot_id: [4; 16], kind: LedgerKind::Became(became) };
-    let (entries, troubles) = (vec![entry; 3], vec!["damaged".into()]);
+    let part = ListPart::split(Stamp::new(Epoch(7), 1), &[1, 2, 3]).remove(0);
+    let adopted = LedgerEntry { kind: LedgerKind::Adopted(part), ..entry.clone() };
+    let (entries, troubles) = (vec![entry.clone(), adopted, entry], vec!["damaged".into()]);
     let page = LedgerPage { entries, more: true, troubles, proof: LedgerProof::default() };
     let status = MemberStatus { election: Some(cost), faults: vec!["cut".into()], ..MemberStatus::example() };
     let others = [
@@ -47,6 +59,13 @@ fn replies() -> Vec<Vec<u8>> {
         Response::Failed { reason: "no".into(), code: FailCode::Refused },
         Response::History(page),
         Response::Gap { missed: 3 },
+        Response::Members(Membership {
+            known: MemberList { stamp: Stamp::new(Epoch(7), 1), members: vec![listed(); 3] },
+            on_disk: Some(Stamp::FIRST),
+            in_force: Some(Stamp::FIRST),
+            pending: None,
+            ready: vec![NodeId(1), NodeId(2)],
+        }),
     ];
     let all = announced.map(announcement).into_iter().chain(others);
     all.map(|response| codec::to_vec(&Reply { to: CallId(1), response }).unwrap()).collect()
@@ -60,10 +79,25 @@ fn held(reply: &Reply) -> usize {
         kinds.sum::<usize>() + cost.participants.capacity() * 4
     };
     match &reply.response {
-        Response::History(page) => page.entries.len() * size_of::<LedgerEntry>() + strings(&page.troubles),
+        Response::History(page) => {
+            let part = |entry: &LedgerEntry| match &entry.kind {
+                LedgerKind::Adopted(part) | LedgerKind::InForce(part) | LedgerKind::Forced(part) => {
+                    part.voters.capacity() * 4
+                }
+                _ => 0,
+            };
+            let parts: usize = page.entries.iter().map(part).sum();
+            page.entries.len() * size_of::<LedgerEntry>() + parts + strings(&page.troubles)
+        }
+        Response::Members(membership) => {
+            let members = &membership.known.members;
+            let listed = members.iter().map(|listed| size_of::<Listed>() + listed.address.capacity());
+            listed.sum::<usize>() + membership.ready.capacity() * 4
+        }
         Response::Failed { reason, .. } => reason.capacity(),
         Response::Announced(Announcement { what: Happened::Faults(faults), .. }) => strings(faults),
         Response::Announced(Announcement { what: Happened::Elected(elected), .. }) => cost(elected),
+        Response::Announced(Announcement { what: Happened::InForce { voters, .. }, .. }) => voters.capacity() * 4,
         Response::Status(status) => {
             strings(&status.faults) + status.election.as_ref().map_or(0, cost) + status.peers.len() * 32
         }

@@ -77,7 +77,7 @@ pub fn who_led_at(ledgers: &Ledgers, at_ms: u64, now_ms: u64) -> WhoLed {
 
 /// Gaps that could hide a reign at that instant.
 fn holes(ledgers: &Ledgers, at_ms: u64) -> Vec<String> {
-    let mut holes: Vec<String> = Ledgers { members: Vec::new(), missing: ledgers.missing.clone() }.flaws();
+    let mut holes: Vec<String> = ledgers.missing_in_words().collect();
     let first = ledgers.members.iter().filter_map(|ledger| ledger.entries.first()).map(|entry| entry.wall_ms).min();
     match first {
         None => holes.push("no ledger has any entry".to_owned()),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Ledgers, classic, quorum};
+use super::{Cut, Ledgers, classic, quorum};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Audit {
@@ -15,6 +15,8 @@ pub struct Audit {
     pub findings: Vec<Finding>,
     /// Why it is incomplete.
     pub reasons: Vec<String>,
+    /// Where an operator began a new cluster. The reigns before and after it are judged apart.
+    pub cuts: Vec<Cut>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,10 +64,16 @@ pub struct EntryRef {
     pub sequence: u64,
 }
 
-/// `voters` are the configured ones; under classic safety no member votes. `now_ms` is when the ledgers were read.
+/// `voters` are those of the config, which is the first member list unless the ledgers tell otherwise; under classic safety no member votes. `now_ms` is when the ledgers were read.
 pub fn audit(ledgers: &Ledgers, voters: &[u32], is_quorum: bool, now_ms: u64) -> Audit {
-    let mut audit =
-        Audit { outcome: Outcome::Ordered, reigns: 0, proofs: Vec::new(), findings: Vec::new(), reasons: Vec::new() };
+    let mut audit = Audit {
+        outcome: Outcome::Ordered,
+        reigns: 0,
+        proofs: Vec::new(),
+        findings: Vec::new(),
+        reasons: Vec::new(),
+        cuts: Vec::new(),
+    };
     if is_quorum {
         quorum::judge(ledgers, voters, &mut audit);
     } else {

@@ -1,10 +1,17 @@
-//! Under quorum safety a majority of voters grants every reign, so any two reigns share a voter, and that voter's own
-//! ledger has them in order: it made a promise to one holder, the promise ended, it made a promise to the next. No two
-//! clocks are compared.
+//! Under quorum safety a majority of voters grants every reign. Two successive reigns stand on one member list, or on two
+//! that are one voter apart, so they share a voter, and that voter's own ledger has them in order: it made a promise to
+//! one holder, the promise ended, it made a promise to the next. No two clocks are compared.
+//!
+//! Where an operator began a new cluster with `node --force-voters`, nothing connects the reigns before and after it: each
+//! side is judged alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use types::Stamp;
+
 use super::audit::{Audit, EntryRef, Finding, Proof};
+use super::list_rules::{changes_by_a_leader, grants_under_old_lists, two_lists_of_one_stamp};
+use super::lists::{ListNews, Lists, Voters, apart, in_words};
 use super::reigns::stays;
 use super::{Ledgers, MemberLedger};
 use crate::ledger::LedgerKind;
@@ -13,55 +20,184 @@ use crate::ledger::LedgerKind;
 type Reign = (u64, u32);
 
 pub(super) fn judge(ledgers: &Ledgers, voters: &[u32], audit: &mut Audit) {
-    let majority = voters.len() / 2 + 1;
-    let at_hand: Vec<&MemberLedger> = ledgers.members.iter().filter(|ledger| voters.contains(&ledger.id)).collect();
-    audit.findings = at_hand.iter().flat_map(|ledger| broken_promises(ledger)).collect();
-    let reigns = led(ledgers, voters, majority);
+    let lists = Lists::of(ledgers, voters);
+    audit.findings = ledgers.members.iter().flat_map(broken_promises).collect();
+    audit.findings.extend(two_lists_of_one_stamp(&lists));
+    for ledger in &ledgers.members {
+        audit.findings.extend(grants_under_old_lists(ledger));
+        audit.findings.extend(changes_by_a_leader(ledger, &lists));
+    }
+    let reigns = led(ledgers, &lists);
     audit.findings.extend(two_leaders(&reigns.told));
     audit.reigns = reigns.all.len();
-    if at_hand.len() < majority {
-        let n = voters.len();
-        audit.reasons.push(format!("ledgers of {} of {n} voters are at hand: a majority is {majority}", at_hand.len()));
-        audit.reasons.extend(Ledgers { members: Vec::new(), missing: ledgers.missing.clone() }.flaws());
+    let terms: Vec<Term> = reigns.all.iter().map(|&reign| Term::of(reign, &reigns, &lists)).collect();
+    let too_few = too_few_ledgers(ledgers, &lists, &terms);
+    if !too_few.is_empty() {
+        audit.reasons.extend(too_few);
+        audit.reasons.extend(ledgers.missing_in_words());
     }
     audit.reasons.extend(ledgers.members.iter().flat_map(MemberLedger::flaws));
-    let all: Vec<Reign> = reigns.all.into_iter().collect();
-    for pair in all.windows(2).filter(|pair| pair[0].0 < pair[1].0) {
-        match at_hand.iter().find_map(|ledger| ordered_at(ledger, pair[0], pair[1])) {
-            Some(proof) => audit.proofs.push(proof),
-            None => audit.reasons.push(unproven(ledgers, voters, pair[0], pair[1])),
+    for pair in terms.windows(2) {
+        let (first, second) = (pair[0], pair[1]);
+        let (a, b) = (first.reign.0, second.reign.0);
+        if a < b && lists.side(a) == lists.side(b) {
+            judge_pair(ledgers, &lists, &reigns, [first, second], audit);
         }
+    }
+    audit.cuts = lists.cuts;
+}
+
+/// A reign and the lists that it stood on.
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    reign: Reign,
+    /// The list under which its holder was elected, and whether a grant tells it.
+    under: Stamp,
+    is_told: bool,
+    /// The last list that was in force in it.
+    last: Stamp,
+    /// Does the leader's own ledger record it, with nothing missing?
+    is_own: bool,
+}
+
+impl Term {
+    fn of(reign: Reign, led: &Led, lists: &Lists) -> Self {
+        let (epoch, holder) = reign;
+        let told = led.grants.get(&reign).map(|(under, _)| *under);
+        let under = told.unwrap_or_else(|| lists.newest_before(epoch));
+        let is_own = led.own.contains(&reign);
+        // Without the leader's own word any list that it made may have been in force.
+        let in_force = lists.entries.iter().filter(|entry| match entry.news {
+            ListNews::InForce => entry.member == holder,
+            ListNews::Adopted | ListNews::Forced => !is_own,
+        });
+        let last = in_force.map(|entry| entry.stamp).filter(|stamp| stamp.epoch.0 == epoch).max();
+        Term { reign, under, is_told: told.is_some(), last: last.unwrap_or(under).max(under), is_own }
+    }
+}
+
+/// Every list that a reign stood on needs the ledgers of a majority of its voters.
+fn too_few_ledgers(ledgers: &Ledgers, lists: &Lists, terms: &[Term]) -> Vec<String> {
+    let mut needed: BTreeMap<&Voters, BTreeSet<u64>> = BTreeMap::new();
+    let mut reasons = Vec::new();
+    for term in terms {
+        for stamp in BTreeSet::from([term.under, term.last]) {
+            match lists.voters(stamp) {
+                Some(voters) => {
+                    needed.entry(voters).or_default().insert(term.reign.0);
+                }
+                None => reasons
+                    .push(format!("no ledger at hand tells the voters of list {stamp}, of epoch {}", term.reign.0)),
+            }
+        }
+    }
+    if terms.is_empty()
+        && let Some(voters) = lists.voters(lists.newest_before(u64::MAX))
+    {
+        needed.insert(voters, BTreeSet::new());
+    }
+    for (voters, epochs) in needed {
+        let (n, majority) = (voters.len(), voters.len() / 2 + 1);
+        let at_hand = voters.iter().filter(|&&voter| ledgers.member(voter).is_some()).count();
+        if at_hand < majority {
+            let names = in_words(voters);
+            let epochs = match (epochs.first(), epochs.last()) {
+                (Some(first), Some(last)) if first == last => format!(" for epoch {first}"),
+                (Some(first), Some(last)) => format!(" for epochs {first} to {last}"),
+                _ => String::new(),
+            };
+            reasons.push(format!(
+                "ledgers of {at_hand} of {n} voters ({names}) are at hand{epochs}: a majority is {majority}"
+            ));
+        }
+    }
+    reasons
+}
+
+fn judge_pair(ledgers: &Ledgers, lists: &Lists, reigns: &Led, pair: [Term; 2], audit: &mut Audit) {
+    let [first, second] = pair;
+    let (Some(before), Some(after)) = (lists.voters(first.last), lists.voters(second.under)) else {
+        return audit.reasons.push(unproven(ledgers, first.reign, second.reign));
+    };
+    // With these ledgers no other reign can be hidden between the two, nor a later list of the first.
+    let covers = |id: &&u32| reigns.is_covered(first.reign, **id);
+    let nothing_between = first.is_own && 2 * before.iter().filter(covers).count() > before.len();
+    if second.is_told && nothing_between && apart(before, after) > 1 {
+        audit.findings.push(Finding {
+            what: format!(
+                "epoch {} was granted under list {} (voters {}), more than one voter apart from list {} (voters {}) of epoch {}",
+                second.reign.0,
+                second.under,
+                in_words(after),
+                first.last,
+                in_words(before),
+                first.reign.0
+            ),
+            epochs: vec![first.reign.0, second.reign.0],
+            entries: Vec::new(),
+        });
+    }
+    let common = ledgers.members.iter().filter(|ledger| before.contains(&ledger.id) && after.contains(&ledger.id));
+    match common.into_iter().find_map(|ledger| ordered_at(ledger, first.reign, second.reign)) {
+        Some(proof) => audit.proofs.push(proof),
+        None => audit.reasons.push(unproven(ledgers, first.reign, second.reign)),
     }
 }
 
 struct Led {
+    /// Who granted each reign, and the first list under which: voters that grant late do so under a list of the reign
+    /// itself.
+    grants: BTreeMap<Reign, (Stamp, Voters)>,
     /// Reigns that a ledger records: the leader's, or that of a follower.
     told: BTreeSet<Reign>,
     /// These, and the reigns that no ledger records but that the grants make possible.
     all: BTreeSet<Reign>,
+    /// Reigns that the leader's own ledger records, with nothing missing.
+    own: BTreeSet<Reign>,
+    /// The members whose ledgers miss nothing.
+    whole: BTreeSet<u32>,
 }
 
-fn led(ledgers: &Ledgers, voters: &[u32], majority: usize) -> Led {
-    let told: BTreeSet<Reign> = ledgers.members.iter().flat_map(stays).map(|stay| (stay.epoch, stay.leader)).collect();
-    let mut grants: BTreeMap<Reign, BTreeSet<u32>> = BTreeMap::new();
+impl Led {
+    /// Has this member's ledger everything since its grant of this reign? A member that lost its disk begins a new ledger.
+    fn is_covered(&self, reign: Reign, by: u32) -> bool {
+        self.whole.contains(&by) && self.grants.get(&reign).is_some_and(|(_, granted)| granted.contains(&by))
+    }
+}
+
+fn led(ledgers: &Ledgers, lists: &Lists) -> Led {
+    let whole: BTreeSet<u32> =
+        ledgers.members.iter().filter(|ledger| ledger.is_whole()).map(|ledger| ledger.id).collect();
+    let (mut told, mut own) = (BTreeSet::new(), BTreeSet::new());
+    for stay in ledgers.members.iter().flat_map(stays) {
+        told.insert((stay.epoch, stay.leader));
+        if stay.own() && whole.contains(&stay.member) {
+            own.insert((stay.epoch, stay.leader));
+        }
+    }
+    let mut grants: BTreeMap<Reign, (Stamp, Voters)> = BTreeMap::new();
     for ledger in &ledgers.members {
         for entry in &ledger.entries {
-            if let LedgerKind::Granted { epoch, holder } = entry.kind {
-                grants.entry((epoch, holder)).or_default().insert(ledger.id);
+            if let LedgerKind::Granted { epoch, holder, list } = entry.kind {
+                let (under, by) = grants.entry((epoch, holder)).or_insert((list, Voters::new()));
+                *under = list.min(*under);
+                by.insert(ledger.id);
             }
         }
     }
-    let whole = |id: u32| ledgers.member(id).is_some_and(MemberLedger::is_whole);
+    let mut led = Led { grants, all: told.clone(), told, own, whole };
     // A voter whose ledger is not complete may have granted anything.
-    let silent = voters.iter().filter(|&&voter| !whole(voter)).count();
-    let mut all = told.clone();
-    for ((epoch, holder), voters) in grants {
-        // The holder's own complete ledger would record the reign.
-        if !whole(holder) && voters.len() + silent >= majority {
-            all.insert((epoch, holder));
-        }
-    }
-    Led { told, all }
+    let may_have = |by: &Voters, voter: &u32| by.contains(voter) || !led.whole.contains(voter);
+    let is_possible = |under: Stamp, by: &Voters| {
+        let majority = |voters: &Voters| 2 * voters.iter().filter(|voter| may_have(by, voter)).count() > voters.len();
+        lists.voters(under).is_none_or(majority)
+    };
+    // The holder's own complete ledger would record the reign: a holder grants to itself first.
+    let untold = led.grants.iter().filter(|(reign, _)| !led.is_covered(**reign, reign.1));
+    let possible: Vec<Reign> =
+        untold.filter(|(_, (under, by))| is_possible(*under, by)).map(|(reign, _)| *reign).collect();
+    led.all.extend(possible);
+    led
 }
 
 fn two_leaders(told: &BTreeSet<Reign>) -> Vec<Finding> {
@@ -90,11 +226,15 @@ fn broken_promises(ledger: &MemberLedger) -> Vec<Finding> {
             // A restarted voter waits until no promise of its former incarnation can run. It writes no entry about
             // that.
             LedgerKind::Started { .. } => promise = None,
-            LedgerKind::Became(_) | LedgerKind::Ordered(_) => {}
+            LedgerKind::Became(_)
+            | LedgerKind::Ordered(_)
+            | LedgerKind::Adopted(_)
+            | LedgerKind::InForce(_)
+            | LedgerKind::Forced(_) => {}
             LedgerKind::PromiseEnded { holder, .. } => {
                 promise = promise.filter(|((_, promised), _)| *promised != holder);
             }
-            LedgerKind::Granted { epoch, holder } => {
+            LedgerKind::Granted { epoch, holder, .. } => {
                 let now = ((epoch, holder), entry.sequence);
                 let running = promise.filter(|((_, promised), _)| *promised != holder);
                 let above = highest.filter(|((known, to), _)| *known > epoch || (*known == epoch && *to != holder));
@@ -123,10 +263,7 @@ fn conflict_at(voter: u32, earlier: (Reign, u64), later: (Reign, u64), how: &str
 
 /// Does the first reign's promise end before the grant of the second, in this voter's ledger?
 fn ordered_at(ledger: &MemberLedger, first: Reign, second: Reign) -> Option<Proof> {
-    let position = |reign: Reign| {
-        let grant = LedgerKind::Granted { epoch: reign.0, holder: reign.1 };
-        ledger.entries.iter().position(|entry| entry.kind == grant)
-    };
+    let position = |reign: Reign| ledger.entries.iter().position(|entry| entry.kind.grants(reign.0, reign.1));
     let (from, to) = (position(first)?, position(second)?);
     let between = ledger.entries.get(from..=to)?;
     if between.windows(2).any(|pair| pair[1].sequence != pair[0].sequence + 1) {
@@ -148,11 +285,9 @@ fn ordered_at(ledger: &MemberLedger, first: Reign, second: Reign) -> Option<Proo
     })
 }
 
-fn unproven(ledgers: &Ledgers, voters: &[u32], first: Reign, second: Reign) -> String {
+fn unproven(ledgers: &Ledgers, first: Reign, second: Reign) -> String {
     let granted = |(epoch, holder): Reign| {
-        let grant = LedgerKind::Granted { epoch, holder };
-        let has =
-            |ledger: &&MemberLedger| voters.contains(&ledger.id) && ledger.entries.iter().any(|e| e.kind == grant);
+        let has = |ledger: &&MemberLedger| ledger.entries.iter().any(|entry| entry.kind.grants(epoch, holder));
         let ids: Vec<String> = ledgers.members.iter().filter(has).map(|ledger| ledger.id.to_string()).collect();
         if ids.is_empty() { "no voter".to_owned() } else { ids.join(", ") }
     };

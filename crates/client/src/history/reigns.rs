@@ -155,7 +155,12 @@ pub(super) fn stays(ledger: &MemberLedger) -> Vec<Stay<'_>> {
                 let stay = Stay { member: ledger.id, leader, epoch, from: entry, cause, to: None };
                 Some(stay).filter(|stay| !stay.own() || transition.leads())
             }),
-            LedgerKind::Granted { .. } | LedgerKind::PromiseEnded { .. } | LedgerKind::Ordered(_) => {
+            LedgerKind::Granted { .. }
+            | LedgerKind::PromiseEnded { .. }
+            | LedgerKind::Ordered(_)
+            | LedgerKind::Adopted(_)
+            | LedgerKind::InForce(_)
+            | LedgerKind::Forced(_) => {
                 before = Some(entry);
                 continue;
             }

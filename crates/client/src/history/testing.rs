@@ -1,10 +1,10 @@
 //! Ledgers written by hand.
 
-use types::{Cause, Epoch, NodeId, Role, Standing};
+use types::{Cause, Epoch, NodeId, Role, Stamp, Standing};
 
 use super::{Ledgers, MemberLedger, Missing};
 use crate::announcement::Transition;
-use crate::ledger::{LedgerEntry, LedgerKind};
+use crate::ledger::{LedgerEntry, LedgerKind, ListPart};
 
 /// One member's entries, at (wall clock in ms, kind); numbered from 1, all members on one machine.
 pub(crate) fn ledger(id: u32, entries: impl IntoIterator<Item = (u64, LedgerKind)>) -> MemberLedger {
@@ -19,7 +19,7 @@ pub(crate) fn ledger(id: u32, entries: impl IntoIterator<Item = (u64, LedgerKind
 }
 
 pub(crate) fn cluster(members: impl IntoIterator<Item = MemberLedger>) -> Ledgers {
-    Ledgers { members: members.into_iter().collect(), missing: Vec::new() }
+    Ledgers { members: members.into_iter().collect(), ..Ledgers::default() }
 }
 
 pub(crate) fn missing(id: u32) -> Missing {
@@ -53,7 +53,24 @@ pub(crate) fn lease_over(epoch: u64) -> LedgerKind {
 }
 
 pub(crate) fn granted(epoch: u64, holder: u32) -> LedgerKind {
-    LedgerKind::Granted { epoch, holder }
+    LedgerKind::Granted { epoch, holder, list: Stamp::FIRST }
+}
+
+/// A grant under the list with this stamp.
+pub(crate) fn granted_under(epoch: u64, holder: u32, (of, n): (u64, u32)) -> LedgerKind {
+    LedgerKind::Granted { epoch, holder, list: Stamp::new(Epoch(of), n) }
+}
+
+pub(crate) fn adopted((epoch, n): (u64, u32), voters: &[u32]) -> Vec<LedgerKind> {
+    ListPart::split(Stamp::new(Epoch(epoch), n), voters).into_iter().map(LedgerKind::Adopted).collect()
+}
+
+pub(crate) fn in_force((epoch, n): (u64, u32), voters: &[u32]) -> Vec<LedgerKind> {
+    ListPart::split(Stamp::new(Epoch(epoch), n), voters).into_iter().map(LedgerKind::InForce).collect()
+}
+
+pub(crate) fn forced((epoch, n): (u64, u32), voters: &[u32]) -> Vec<LedgerKind> {
+    ListPart::split(Stamp::new(Epoch(epoch), n), voters).into_iter().map(LedgerKind::Forced).collect()
 }
 
 pub(crate) fn ended(epoch: u64, holder: u32) -> LedgerKind {

@@ -12,7 +12,7 @@ use crate::order::Ordered;
 pub struct Event {
     schema: &'static str,
     /// The kind of event: `became`, or with `--all` also `elected`, `granted`, `promise-ended`, `link`, `faults`,
-    /// `started`, `leaving`, `ordered`; `lost` if the stream broke.
+    /// `started`, `leaving`, `ordered`, `adopted`, `in-force`, `forced`; `lost` if the stream broke.
     pub what: &'static str,
     pub at_ms: u64,
     pub id: Option<u32>,
@@ -52,6 +52,12 @@ pub struct Event {
     /// The name that the client gave itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The stamp of a member list: of `granted`, `adopted`, `in-force` and `forced`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list: Option<String>,
+    /// The voters of that list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voters: Option<Vec<u32>>,
 }
 
 impl Event {
@@ -73,8 +79,16 @@ impl Event {
                 event.initiator = Some(*initiator);
                 event.sent = Some(sent.iter().map(count).collect());
             }
-            Happened::Granted { epoch, holder } | Happened::PromiseEnded { epoch, holder } => {
+            Happened::Granted { epoch, holder, list } => {
+                (event.epoch, event.holder, event.list) = (Some(*epoch), Some(*holder), Some(list.to_string()));
+            }
+            Happened::PromiseEnded { epoch, holder } => {
                 (event.epoch, event.holder) = (Some(*epoch), Some(*holder));
+            }
+            Happened::Adopted { list, voters }
+            | Happened::InForce { list, voters }
+            | Happened::Forced { list, voters } => {
+                (event.list, event.voters) = (Some(list.to_string()), Some(voters.clone()));
             }
             Happened::Link { peer, up } => (event.peer, event.up) = (Some(*peer), Some(*up)),
             Happened::Faults(faults) => event.faults = Some(faults.clone()),
@@ -116,6 +130,8 @@ impl Event {
             access: None,
             from: None,
             name: None,
+            list: None,
+            voters: None,
         }
     }
 }

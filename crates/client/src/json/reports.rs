@@ -7,13 +7,14 @@ use serde::Serialize;
 use types::{Access, InstanceId, Safety};
 
 use crate::explain::Explanation;
-use crate::history::{self, Finding, Held, Ledgers, Proof};
+use crate::history::{self, Cut, Finding, Held, Ledgers, ListNews, Proof};
 
 #[derive(Debug, Serialize)]
 pub struct History {
     schema: &'static str,
     reigns: Vec<Reign>,
     orders: Vec<Request>,
+    lists: Vec<InForce>,
     missing: Vec<String>,
     flaws: Vec<String>,
 }
@@ -46,12 +47,36 @@ impl From<history::OrderEntry<'_>> for Request {
     }
 }
 
+/// A member list that was in force.
+#[derive(Debug, Serialize)]
+struct InForce {
+    at_ms: u64,
+    /// The leader that put it in force, or the member with which an operator began a new cluster.
+    member: u32,
+    list: String,
+    voters: Vec<u32>,
+    forced: bool,
+}
+
+impl From<history::ListEntry> for InForce {
+    fn from(entry: history::ListEntry) -> Self {
+        InForce {
+            at_ms: entry.at_ms,
+            member: entry.member,
+            list: entry.stamp.to_string(),
+            voters: entry.voters.into_iter().collect(),
+            forced: entry.news == ListNews::Forced,
+        }
+    }
+}
+
 impl History {
     pub fn new(reigns: &[history::Reign], ledgers: &Ledgers) -> Self {
         History {
             schema: "conclave.history/1",
             reigns: reigns.iter().map(Reign::from).collect(),
             orders: history::orders(ledgers).into_iter().map(Request::from).collect(),
+            lists: history::lists_in_force(ledgers).into_iter().map(InForce::from).collect(),
             missing: ledgers.missing_names(),
             flaws: ledgers.flaws(),
         }
@@ -125,6 +150,7 @@ pub struct Audit<'a> {
     proofs: &'a [Proof],
     findings: &'a [Finding],
     reasons: &'a [String],
+    cuts: &'a [Cut],
     missing: Vec<String>,
     ledgers: Vec<Ledger>,
 }
@@ -165,6 +191,7 @@ impl<'a> Audit<'a> {
             proofs: &audit.proofs,
             findings: &audit.findings,
             reasons: &audit.reasons,
+            cuts: &audit.cuts,
             missing: ledgers.missing_names(),
             ledgers: ledgers.members.iter().map(Ledger::from).collect(),
         }

@@ -67,6 +67,10 @@ pub struct StatusMember {
     /// What the other members measure of its clock, in millionths by which it runs faster than theirs: the value furthest
     /// from zero.
     pub drift_ppm: Option<i64>,
+    /// The keys that its new handshakes use, named without being revealed; see [`MemberStatus`](crate::MemberStatus).
+    pub key_ids: Option<Vec<String>>,
+    /// When its certificate or an authority expires, in milliseconds since 1970.
+    pub expires_ms: Option<u64>,
     /// Why it did not answer; not part of the JSON.
     #[serde(skip)]
     pub trouble: Option<String>,
