@@ -186,18 +186,15 @@ fn summary(title: &str, nodes: usize, messages: u64, recording: &Recording) -> S
         })
         .collect();
     let top = bars.iter().map(|bar| bar.1.max(bar.2)).max().unwrap_or(1).max(2) as f64;
-    let y = |value: u64| floor - (value.max(1) as f64).ln() / top.ln() * 270.0;
+    // One message is a visible bar, none is none.
+    let y = |value: u64| floor - (value as f64).ln_1p() / top.ln_1p() * 270.0;
     let step = (width - LEFT - 30.0) / bars.len().max(1) as f64;
     let mut body = format!("<g font-size=\"15\">{}</g>", text(16.0, 24.0, "start", title));
-    body += &text(
-        16.0,
-        44.0,
-        "start",
-        &format!(
-            "{nodes} nodes and {messages} messages: too many for arrows (limits {MAX_DRAWN_NODES} and \
-             {MAX_DRAWN_MESSAGES}), which are left out. Bars: messages sent per round; line: nodes that sent any (log scale)."
-        ),
+    let too_many = format!(
+        "{nodes} nodes and {messages} messages: the arrows are left out (limits {MAX_DRAWN_NODES} and {MAX_DRAWN_MESSAGES})."
     );
+    body += &text(16.0, 44.0, "start", &too_many);
+    body += &text(16.0, 62.0, "start", "Bars: messages sent per round; line: nodes that sent any (log scale).");
     let mut line = String::new();
     for (nth, &(round, sent, senders, decided)) in bars.iter().enumerate() {
         let x = LEFT + nth as f64 * step;

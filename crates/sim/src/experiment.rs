@@ -5,15 +5,19 @@ use std::time::Duration;
 
 use algorithms::catalog::{self, Row, Visitor};
 use algorithms::drive::Counts;
-use algorithms::theory::{Bounds, Case, Expectation};
-use algorithms::{Election, Kind, Message, NodeId, Rounds, Uid, Wins};
+use algorithms::theory::{self, Before, Bounds, Case, Expectation};
+use algorithms::{Election, Kind, Message, NodeId, Rounds, Shape, Topology, Uid, View, Wins};
 
 use crate::bare::{self, Initiators, Setup, Trail, Verdict};
 use crate::check_run;
+use crate::graph::Graph;
 use crate::observe::{Blind, Observer};
 
 /// Above this size the exact expectation of a run is not computed: it takes as long as the run.
 const MAX_EXPECTED_NODES: usize = 1 << 20;
+
+/// Above this size the cost of a run in a mesh is estimated, not computed, before it begins.
+const MAX_COMPARED_NODES: usize = 4096;
 
 /// The description of a run.
 #[derive(Clone, Debug)]
@@ -21,6 +25,8 @@ pub struct Experiment {
     pub row: &'static Row,
     /// In clockwise order, which is the sending direction of unidirectional algorithms.
     pub ids: Vec<Uid>,
+    /// Of a graph, as pairs of positions.
+    pub links: Vec<(usize, usize)>,
     pub initiators: Initiators,
     pub schedule: Schedule,
     pub seed: u64,
@@ -78,6 +84,12 @@ pub struct Report {
     pub theory: Bounds,
     pub expectation: Option<Expectation>,
     pub violations: Vec<String>,
+    /// Nodes crashed and the election did not end: the published algorithm does not cover that.
+    pub stuck: Option<String>,
+    /// Was any node to crash?
+    pub crashes: bool,
+    /// Nodes that were to crash after the end of the run, and before which round.
+    pub crashes_after_end: Vec<(Uid, u64)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -112,11 +124,14 @@ impl Messages {
 }
 
 impl Experiment {
-    /// All nodes start at once, no node dies.
+    /// All nodes start at once, no node dies. A graph is as square as possible.
     pub fn new(row: &'static Row, ids: Vec<Uid>) -> Self {
+        let graph = row.topology == Topology::Graph;
+        let links = if graph { Graph::Square.links(ids.len(), 0).unwrap_or_default() } else { Vec::new() };
         Experiment {
             row,
             ids,
+            links,
             initiators: Initiators::All,
             schedule: Schedule::Sync,
             seed: 0,
@@ -150,7 +165,47 @@ impl Experiment {
         if let Some(crash) = self.crashes.iter().find(|crash| crash.0 >= nodes) {
             return Err(format!("no node at position {} to crash", crash.0));
         }
-        Ok(())
+        let dead_at_start = |at: usize| self.crashes.iter().any(|crash| crash.0 == at && crash.1 == 0);
+        if !self.crashes.is_empty() && self.initiators.positions(nodes).into_iter().all(dead_at_start) {
+            return Err("every node that is to start an election is dead before the start".into());
+        }
+        self.check_links()
+    }
+
+    fn check_links(&self) -> Result<(), String> {
+        if self.row.topology != Topology::Graph {
+            let other = format!("{} runs on a {}: links are for graphs", self.row.name, self.row.topology.name());
+            return if self.links.is_empty() { Ok(()) } else { Err(other) };
+        }
+        let nodes = self.ids.len();
+        if let Some((a, b)) = self.links.iter().find(|(a, b)| *a >= nodes || *b >= nodes) {
+            return Err(format!("a link of the positions {a} and {b}, but there are {nodes} nodes"));
+        }
+        if let Some((own, _)) = self.links.iter().find(|(a, b)| a == b) {
+            return Err(format!("a link joins {} to itself", self.ids[*own]));
+        }
+        let reached = View::graph(self.ids.clone(), &self.links).distances(0, |_| true);
+        match reached.iter().position(Option::is_none) {
+            Some(alone) => Err(format!(
+                "no path of links leads from {} to {}: a graph must be connected",
+                self.ids[0], self.ids[alone]
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// About how many messages the run will send: theory's number for this run, or its mean, or its worst case.
+    pub fn likely_messages(&self) -> f64 {
+        let view = || bare::view(self.row, self.ids.clone(), &self.links);
+        let graph = (self.row.topology == Topology::Graph).then(view);
+        // In a mesh every initiator is compared with every node.
+        let small = self.row.topology == Topology::Ring || self.ids.len() <= MAX_COMPARED_NODES;
+        let exact = if graph.is_none() && small { self.expectation(None) } else { None };
+        if let Some(exact) = exact.filter(|exact| exact.election.max != u64::MAX) {
+            return exact.election.max as f64;
+        }
+        let bounds = graph.and_then(|view| theory::bounds_of_graph(&view));
+        likely_of(&bounds.unwrap_or_else(|| (self.row.bounds)(self.ids.len())), self.row, self.ids.len())
     }
 
     pub fn run(&self) -> Result<Report, String> {
@@ -163,7 +218,7 @@ impl Experiment {
         let setup = self.setup();
         self.fits(&setup)?;
         let (trail, kinds, observer) = catalog::dispatch(self.row, Bare { setup: &setup, with: self, observer });
-        Ok((self.report(&trail, kinds), observer))
+        Ok((self.report(&trail, kinds, &setup.view), observer))
     }
 
     /// Can the algorithm run with these ids?
@@ -176,9 +231,10 @@ impl Experiment {
         let mut crashes = self.crashes.clone();
         crashes.sort_by_key(|&(at, round)| (round, at));
         crashes.dedup_by_key(|crash| crash.0);
-        let nodes = self.ids.len() as u64;
+        // A graph may have more links than nodes.
+        let nodes = self.ids.len().max(self.links.len()) as u64;
         Setup {
-            view: bare::view(self.row, self.ids.clone()),
+            view: bare::view(self.row, self.ids.clone(), &self.links),
             settings: bare::settings(self.row, self.wins),
             initiators: self.initiators.clone(),
             crashes,
@@ -195,7 +251,7 @@ impl Experiment {
         self.crashes.iter().all(|crash| crash.1 == 0).then_some(dead)
     }
 
-    fn expectation(&self) -> Option<Expectation> {
+    fn expectation(&self, shape: Option<Shape>) -> Option<Expectation> {
         if self.ids.len() > MAX_EXPECTED_NODES {
             return None;
         }
@@ -206,10 +262,12 @@ impl Experiment {
             initiators: &initiators,
             dead: &dead,
             synchronous: self.schedule == Schedule::Sync,
+            before: Before::Nothing,
+            shape,
         })
     }
 
-    fn report(&self, trail: &Trail, kinds: &'static [Kind]) -> Report {
+    fn report(&self, trail: &Trail, kinds: &'static [Kind], view: &View) -> Report {
         let nodes = self.ids.len();
         let winners: Vec<usize> = (0..nodes).filter(|&at| trail.verdicts[at] == Verdict::Won).take(2).collect();
         let mut report = Report {
@@ -227,12 +285,57 @@ impl Experiment {
             busy: trail.busy,
             peak_in_flight: trail.peak_in_flight,
             bytes_per_node: trail.bytes as f64 / nodes as f64,
-            theory: (self.row.bounds)(nodes),
-            expectation: self.expectation(),
+            theory: theory::bounds_of_graph(view).unwrap_or_else(|| (self.row.bounds)(nodes)),
+            expectation: self.expectation(view.shape()),
             violations: Vec::new(),
+            stuck: check_run::stuck(self, trail),
+            crashes: !self.crashes.is_empty(),
+            crashes_after_end: Vec::new(),
         };
+        let lives = |crash: &&(usize, u64)| trail.verdicts[crash.0] != Verdict::Dead;
+        report.crashes_after_end =
+            self.crashes.iter().filter(lives).map(|&(at, round)| (self.ids[at], round)).collect();
         report.violations = check_run::violations(self, trail, &report);
         report
+    }
+}
+
+/// The mean over all orders where theory has one, else the worst case. Where there is no worst case because chance decides
+/// or timers begin anew, what such algorithms usually need.
+pub(crate) fn likely_of(bounds: &Bounds, row: &Row, nodes: usize) -> f64 {
+    let n = nodes as f64;
+    let usual = if row.topology == Topology::Ring { 2.0 * n * n.log2().max(1.0) } else { 6.0 * n * n };
+    bounds.mean.unwrap_or(if bounds.worst.is_finite() { bounds.worst } else { usual })
+}
+
+/// Options of a run that an algorithm does not have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ignores {
+    /// Synchronous algorithms have one schedule.
+    pub schedule: bool,
+    /// All nodes start, always.
+    pub initiators: bool,
+    /// No node knows an id.
+    pub wins: bool,
+}
+
+impl Ignores {
+    pub fn of(row: &'static Row) -> Self {
+        catalog::dispatch(row, IgnoredBy)
+    }
+}
+
+struct IgnoredBy;
+
+impl Visitor for IgnoredBy {
+    type Output = Ignores;
+
+    fn election<E: Election>(self, _: &'static Row) -> Ignores {
+        Ignores { schedule: false, initiators: false, wins: E::ANONYMOUS }
+    }
+
+    fn rounds<R: Rounds>(self, _: &'static Row) -> Ignores {
+        Ignores { schedule: true, initiators: R::ALL_START, wins: false }
     }
 }
 

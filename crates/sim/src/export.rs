@@ -61,11 +61,15 @@ fn describe(what: &What) -> String {
     }
 }
 
-/// A log for ShiViz with its default parser: `(?<host>\S*) (?<clock>{.*})\n(?<event>.*)`.
+/// What ShiViz reads a log with: two lines per event.
+const SHIVIZ_PARSER: &str = r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})";
+
+/// A log for ShiViz. Its first line is the regular expression of the events; the second one, empty here, could separate
+/// several executions.
 pub fn shiviz(ids: &[Uid], recording: &Recording) -> String {
     let mut clocks: Vec<BTreeMap<usize, u64>> = vec![BTreeMap::new(); ids.len()];
     let mut carried: Vec<BTreeMap<usize, u64>> = vec![BTreeMap::new(); recording.messages.len()];
-    let mut log = String::new();
+    let mut log = format!("{SHIVIZ_PARSER}\n\n");
     for entry in entries(ids, recording) {
         let clock = &mut clocks[entry.node];
         for (&node, &time) in entry.received.map(|nth| &carried[nth]).into_iter().flatten() {
@@ -77,7 +81,7 @@ pub fn shiviz(ids: &[Uid], recording: &Recording) -> String {
             carried[nth] = clock.clone();
         }
         let times: Vec<String> = clock.iter().map(|(&node, time)| format!("\"n{}\": {time}", ids[node])).collect();
-        let _ = writeln!(log, "n{} {{{}}}\n{}", ids[entry.node], times.join(", "), entry.text);
+        let _ = writeln!(log, "{}\nn{} {{{}}}", entry.text, ids[entry.node], times.join(", "));
     }
     log
 }

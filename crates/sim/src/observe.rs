@@ -44,7 +44,8 @@ pub struct Recording {
     pub rounds: Vec<RoundSummary>,
     limit: usize,
     seq: u64,
-    last_sender: Option<(u64, usize)>,
+    /// By node: the round in which it last sent, plus one.
+    sent_in: Vec<u64>,
 }
 
 /// One message from its send to its end.
@@ -82,7 +83,7 @@ pub enum What {
 pub struct RoundSummary {
     pub round: u64,
     pub messages: u64,
-    /// Nodes that sent something; counted once per run of consecutive sends, exact under the synchronous schedule.
+    /// Nodes that sent something.
     pub senders: u64,
     pub decisions: u64,
 }
@@ -96,7 +97,7 @@ impl Recording {
             rounds: Vec::new(),
             limit,
             seq: 0,
-            last_sender: None,
+            sent_in: Vec::new(),
         }
     }
 
@@ -133,7 +134,11 @@ impl Observer for Recording {
     type Tag = usize;
 
     fn sent(&mut self, at: u64, from: usize, to: usize, kind: Kind, message: &dyn Debug) -> usize {
-        let new_sender = self.last_sender.replace((at, from)) != Some((at, from));
+        if self.sent_in.len() <= from {
+            self.sent_in.resize(from + 1, 0);
+        }
+        let round = at / ROUND + 1;
+        let new_sender = std::mem::replace(&mut self.sent_in[from], round) != round;
         let summary = self.summary(at);
         summary.messages += 1;
         summary.senders += u64::from(new_sender);

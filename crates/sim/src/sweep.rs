@@ -5,10 +5,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use algorithms::Topology;
 use algorithms::catalog::Row;
+use algorithms::theory::{Bounds, bounds_of_graph};
 use serde::Serialize;
 
-use crate::experiment::{Experiment, Report};
+use crate::experiment::{Experiment, Report, likely_of};
 use crate::order::Order;
 use crate::plot::{Series, plot};
 
@@ -100,27 +102,36 @@ fn experiment(row: &'static Row, size: usize, trial: u64, options: &SweepOptions
     Experiment { seed, ..Experiment::new(row, options.order.ids(size, seed)) }
 }
 
+/// Of the graph that a sweep uses, where it uses one.
+fn bounds(row: &'static Row, size: usize) -> Bounds {
+    if row.topology != Topology::Graph {
+        return (row.bounds)(size);
+    }
+    let first = Experiment::new(row, Order::Increasing.ids(size, 0));
+    bounds_of_graph(&first.setup().view).unwrap_or_else(|| (row.bounds)(size))
+}
+
 fn run(row: &'static Row, size: usize, trial: u64, options: &SweepOptions) -> Option<Report> {
     experiment(row, size, trial, options).run().ok()
 }
 
 /// Why a cell is left out.
 fn refusal(row: &'static Row, size: usize, options: &SweepOptions) -> Option<String> {
-    let bounds = (row.bounds)(size);
-    let worst = if bounds.worst.is_finite() { bounds.worst } else { 6.0 * (size * size) as f64 };
-    let cost = bounds.mean.filter(|_| options.order == Order::Random).unwrap_or(worst) * options.trials as f64;
+    let bounds = bounds(row, size);
+    let mean = bounds.mean.filter(|_| options.order == Order::Random);
+    let cost = likely_of(&Bounds { mean, ..bounds }, row, size) * options.trials as f64;
     if cost > options.budget {
         return Some(format!("about {cost:.1e} messages, the budget is {:.1e}", options.budget));
     }
-    let view = crate::bare::view(row, options.order.ids(size, options.seed));
-    (row.check)(&view, row.wins).err()
+    let first = experiment(row, size, 0, options);
+    first.fits(&first.setup()).err()
 }
 
-fn summarise(row: &Row, nodes: usize, reports: &[Report]) -> SweepRow {
+fn summarise(row: &'static Row, nodes: usize, reports: &[Report]) -> SweepRow {
     let count = reports.len() as f64;
     let mean = |of: &dyn Fn(&Report) -> u64| reports.iter().map(of).sum::<u64>() as f64 / count;
     let election = || reports.iter().map(|report| report.messages.election);
-    let bounds = (row.bounds)(nodes);
+    let bounds = bounds(row, nodes);
     SweepRow {
         algorithm: row.name,
         nodes,
@@ -179,7 +190,26 @@ impl SweepReport {
             last.measured.push((row.nodes as f64, row.election_mean));
             last.theory.extend(row.theory_mean.or(row.theory_worst).map(|value| (row.nodes as f64, value)));
         }
-        let notes: Vec<String> = self.skipped.iter().map(|skipped| format!("left out: {skipped}")).collect();
-        plot(title, &series, &notes)
+        let skipped = self.skipped.iter().map(|skipped| format!("left out: {skipped}"));
+        plot(title, &series, &self.divisors().into_iter().chain(skipped).collect::<Vec<_>>())
+    }
+
+    /// What "measured over theory" divides by.
+    pub fn divisors(&self) -> Vec<String> {
+        let names = |wanted: fn(&SweepRow) -> bool| {
+            let mut names: Vec<&str> = self.rows.iter().filter(|row| wanted(row)).map(|row| row.algorithm).collect();
+            names.dedup();
+            names.join(", ")
+        };
+        let kinds = [
+            ("theory is the mean over all orders", names(|row| row.theory_mean.is_some())),
+            ("theory is the worst case", names(|row| row.theory_mean.is_none() && row.theory_worst.is_some())),
+            ("theory has neither a mean nor a worst case", names(|row| row.theory_mean.or(row.theory_worst).is_none())),
+        ];
+        kinds
+            .into_iter()
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(what, names)| format!("{what}: {names}"))
+            .collect()
     }
 }

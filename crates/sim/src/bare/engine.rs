@@ -110,7 +110,7 @@ where
     /// Every node whose round has come dies before anything else happens in the round.
     pub(crate) fn crash_due(&mut self) {
         while let Some(&(node, round)) = self.setup.crashes.get(self.crashed) {
-            if round * ROUND > self.net.now {
+            if round.saturating_mul(ROUND) > self.net.now {
                 break;
             }
             self.crashed += 1;

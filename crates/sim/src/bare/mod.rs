@@ -6,7 +6,7 @@
 mod engine;
 pub(crate) mod queue;
 mod rounds;
-mod timers;
+pub(crate) mod timers;
 mod wire;
 
 use algorithms::catalog::Row;
@@ -123,14 +123,11 @@ pub(crate) fn settings(row: &Row, wins: Wins) -> Settings {
     Settings { wins, answer_timeout, coordinator_timeout: answer_timeout * row.coordinator_factor.max(2) }
 }
 
-pub(crate) fn view(row: &Row, ids: Vec<Uid>) -> View {
+/// `links`: of a graph.
+pub(crate) fn view(row: &Row, ids: Vec<Uid>, links: &[(usize, usize)]) -> View {
     match row.topology {
         algorithms::Topology::Ring => View::ring(ids),
         algorithms::Topology::Mesh => View::mesh(ids),
-        // The complete graph, until experiments can describe the edges of a graph.
-        algorithms::Topology::Graph => {
-            let edges: Vec<(usize, usize)> = (0..ids.len()).flat_map(|a| (0..a).map(move |b| (b, a))).collect();
-            View::graph(ids, &edges)
-        }
+        algorithms::Topology::Graph => View::graph(ids, links),
     }
 }

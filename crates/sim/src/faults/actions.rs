@@ -7,13 +7,19 @@ use member::{Command, FullPos};
 
 use super::network::{ConnId, Parcel, Transit};
 use super::plan::{Action, MS, US};
+use super::schedule::What;
 use super::subject::Subject;
-use super::world::{BACKOFF_MAX, BACKOFF_MIN, DIAL_TIMEOUT, What, World};
+use super::world::{BACKOFF_MAX, BACKOFF_MIN, DIAL_TIMEOUT, World};
 
 impl<S: Subject> World<'_, S> {
     pub(super) fn act(&mut self, action: &Action) {
         self.trace.note(self.now, || format!("-- {action}"));
         match *action {
+            Action::Change(ref change) => {
+                for node in 0..self.processes.len() {
+                    self.command(node, Command::Change(change.clone()));
+                }
+            }
             Action::Start(node) => self.start(node),
             Action::Kill(node) => self.kill(node),
             Action::KillAfter(node, effects) => self.processes[node].doom = Some(effects),
@@ -70,23 +76,6 @@ impl<S: Subject> World<'_, S> {
         }
     }
 
-    fn hang_disk(&mut self, node: usize) {
-        self.stats.hangs += u64::from(!self.processes[node].disk.hangs);
-        self.processes[node].disk.hangs = true;
-    }
-
-    fn free_disk(&mut self, node: usize) {
-        let (now, process) = (self.now, &mut self.processes[node]);
-        if std::mem::take(&mut process.disk.hangs) {
-            process.disk.answers_since = now;
-        }
-        if std::mem::take(&mut process.disk.held) {
-            // Not here: a paused process notices nothing before it runs again.
-            let start = process.start;
-            self.schedule(now, What::Written { node, start });
-        }
-    }
-
     /// TCP retransmits what a cut held back, after its own timeout.
     fn release(&mut self, held: Vec<Parcel<S::Message>>) {
         self.dirty = true;
@@ -118,7 +107,7 @@ impl<S: Subject> World<'_, S> {
         }
         self.stats.kills += 1;
         self.trace.line(self.now, self.view, node, || "is killed".into());
-        let writes = self.processes[node].disk.writes.len();
+        let writes = self.processes[node].disk.writes_under_way();
         let survive = self.rng.index(writes + 1);
         self.orphan_child(node);
         self.processes[node].die(survive);

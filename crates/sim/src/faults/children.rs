@@ -5,8 +5,9 @@ use member::{Command, OnClose, Role, Standing};
 
 use super::plan::MS;
 use super::process::{Child, Orphan, Process};
+use super::schedule::What;
 use super::subject::Subject;
-use super::world::{What, World};
+use super::world::World;
 
 impl<S: Subject> World<'_, S> {
     pub(super) fn attach(&mut self, node: usize) {
@@ -14,7 +15,13 @@ impl<S: Subject> World<'_, S> {
         if !process.runs() || process.child != Child::None {
             return;
         }
-        let leads = process.standing.is_some_and(|standing| standing.role == Role::Leader);
+        let shown = process.standing.is_some_and(|standing| standing.role == Role::Leader);
+        let leads = process.machine().and_then(S::leads).unwrap_or(shown);
+        if shown && !leads {
+            // Told to stop before it begins: the end of this leadership is decided, and only its announcement waits for
+            // the disk.
+            return;
+        }
         // Voters must not take the end of this process for the end of its child: the child waits until they know of it.
         let waits = leads && self.settings.on_close == OnClose::Immediate;
         process.child = if waits { Child::Waits } else { Child::Acts };
@@ -65,5 +72,55 @@ impl<S: Subject> Process<S> {
         if self.child == Child::Waits {
             self.child = Child::Acts;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use algorithms::catalog;
+    use algorithms::election::bully::Bully;
+    use algorithms::{Uid, View};
+    use member::{Classic, Member, Settings};
+
+    use super::super::invariants::InvariantSet;
+    use super::super::plan::{Action, MS, Plan};
+    use super::super::trace::Trace;
+    use super::World;
+    use crate::rng::Rng;
+
+    /// A leader steps down while its disk hangs: it leads no more, and that announcement waits. A child that attaches
+    /// meanwhile would act on a leadership that is given away.
+    #[test]
+    fn no_child_begins_between_the_end_of_a_leadership_and_its_announcement() {
+        const LEADER: usize = 2;
+        let row = catalog::row("bully").unwrap();
+        let (view, settings) = (View::mesh([1, 2, 3].map(Uid::plain).to_vec()), Settings::default());
+        let at = |ms: u64, action| (ms * MS, action);
+        let actions = vec![
+            at(0, Action::Start(0)),
+            at(0, Action::Start(1)),
+            at(0, Action::Start(LEADER)),
+            at(3000, Action::HangDisk(LEADER)),
+            at(3001, Action::Kill(0)),
+            // Above every number that it may have seen: the leader has to write before it goes on.
+            at(3050, Action::Start(0)),
+            at(3150, Action::StepDown(LEADER)),
+            at(3160, Action::Attach(LEADER)),
+            at(3200, Action::FreeDisk(LEADER)),
+        ];
+        let heal_at = 3200 * MS;
+        let (kinds, delay_max, fsync_max) = (Vec::new(), MS, MS);
+        let (fsync_delay, drift_ppm) = (vec![0; 3], vec![0; 3]);
+        let plan = Plan { kinds, actions, heal_at, delay_max, fsync_max, fsync_delay, drift_ppm };
+        let invariants = InvariantSet::of::<Member<Bully, Classic>>(row, &view, &settings, &plan);
+        let mut world: World<'_, Member<Bully, Classic>> =
+            World::new(&view, &settings, &plan, invariants, Trace::keeping(200), Rng::new(1));
+        world.run_until(3155 * MS);
+        let leader = &world.processes[LEADER];
+        assert!(leader.standing.is_some_and(|shown| shown.role == super::Role::Leader), "{:?}", leader.standing);
+        assert_eq!(leader.machine().and_then(super::Subject::leads), Some(false), "it has stepped down");
+        world.run_until(10_000 * MS);
+        let lines = world.trace.into_lines().join("\n");
+        assert!(world.invariants.violations.is_empty(), "{:?}\n{lines}", world.invariants.violations);
     }
 }

@@ -3,12 +3,14 @@
 
 mod actions;
 mod children;
+mod disk;
 mod invariants;
 mod network;
 mod plan;
 mod process;
 mod report;
 mod run_many;
+mod schedule;
 mod snapshot;
 mod subject;
 mod trace;
@@ -18,24 +20,28 @@ mod world;
 use std::time::Duration;
 
 use algorithms::catalog::Row;
-use algorithms::{Election, Uid, View};
+use algorithms::{Election, Topology, Uid, View};
 use member::{ABSTAIN, Authority, FORGIVE, Guarantee, Member, MemberVisitor, OnClose, Safety, Settings, Timing};
 
 pub use invariants::{Announced, INVARIANTS, InvariantInfo};
 pub use plan::FaultKind;
-pub use report::{FaultReport, Violation};
+pub use report::{FaultReport, Stats, Violation};
 pub use run_many::{ManyReport, run_many};
 pub use subject::Subject;
 pub use trouble::{Trouble, run_trouble};
-pub use world::Stats;
 
 use crate::bare;
+use crate::graph::Graph;
 use crate::rng::Rng;
 use invariants::InvariantSet;
 use plan::{Action, Plan};
 use trace::Trace;
 use world::{BACKOFF_MAX, DIAL_TIMEOUT, World};
 
+/// Tells the generator of changes from those of other faults.
+const CHANGES: u64 = 0x6d65_6d62_6572_7321;
+/// By then all members are in the list again.
+const RESTORED: Duration = Duration::from_secs(16);
 /// How long an agreement is observed.
 const KEEPS: Duration = Duration::from_secs(3);
 
@@ -47,6 +53,8 @@ pub struct FaultOptions {
     pub nodes: Option<usize>,
     /// The error of the clocks, as a multiple of `max_drift`.
     pub drift: f64,
+    /// The operator changes the list of members, under quorum.
+    pub changes: bool,
     /// A planted mistake: members measure leases with the clock that NTP bends.
     pub slewed_leases: bool,
     /// The number of last lines that a broken run shows.
@@ -60,6 +68,7 @@ impl Default for FaultOptions {
             preempt: true,
             nodes: None,
             drift: 1.0,
+            changes: false,
             slewed_leases: false,
             trace_lines: 30,
         }
@@ -103,14 +112,18 @@ fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, tra
     }
     let nodes = options.nodes.unwrap_or_else(|| rng.between(2, 7) as usize);
     let view = view(row, &settings, nodes, &mut rng);
-    if quorum && rng.chance(30) {
+    let changes = quorum && options.changes && nodes > 2;
+    if quorum && rng.chance(30) && !changes {
         roles(&mut settings, &view, &mut rng);
     }
     let mut plan = Plan::draw(nodes, settings.timing.max_drift * options.drift, quorum, &mut rng);
     plan.add_slews(&mut Rng::new(!seed));
+    if changes {
+        plan.add_changes(&view, &mut Rng::new(seed ^ CHANGES));
+    }
     let agreed_at = plan.heal_at + bound(S::GUARANTEE, &settings, &plan, nodes).as_nanos() as u64;
     plan.actions.push((agreed_at, Action::Agreed));
-    let invariants = InvariantSet::of::<S>(row, &view, &settings, plan.calm());
+    let invariants = InvariantSet::of::<S>(row, &view, &settings, &plan);
     let mut world: World<'_, S> = World::new(&view, &settings, &plan, invariants, trace, rng.fork());
     world.slewed_leases = options.slewed_leases;
     world.run_until(agreed_at + KEEPS.as_nanos() as u64);
@@ -138,8 +151,18 @@ fn view(row: &Row, settings: &Settings, nodes: usize, rng: &mut Rng) -> View {
             uid.priority = rng.below(3) as u32;
         }
     }
-    let ranked = bare::view(row, ranked);
-    if (row.check)(&ranked, settings.election.wins).is_ok() { ranked } else { bare::view(row, ids) }
+    let links = links(row, nodes, rng);
+    let ranked = bare::view(row, ranked, &links);
+    if (row.check)(&ranked, settings.election.wins).is_ok() { ranked } else { bare::view(row, ids, &links) }
+}
+
+/// Of a graph: a tree, or with more links; nothing is drawn for other topologies.
+fn links(row: &Row, nodes: usize, rng: &mut Rng) -> Vec<(usize, usize)> {
+    if row.topology != Topology::Graph {
+        return Vec::new();
+    }
+    let probability = rng.below(4) as f64 / 5.0;
+    Graph::Random { probability }.links(nodes, rng.word()).expect("a small graph")
 }
 
 /// Some members never lead, and some have no vote; at least one may lead.
@@ -165,5 +188,6 @@ fn bound(guarantee: Guarantee, settings: &Settings, plan: &Plan, nodes: usize) -
     let abstains = if plan.kinds.contains(&FaultKind::Operator) { 2 * ABSTAIN } else { Duration::ZERO };
     // A voter settles; a winner that did not come to lead is left out for a while.
     let reign = if guarantee == Guarantee::Component { Duration::ZERO } else { 4 * timing.lease + FORGIVE };
-    reign + dials + elections * 3 / 2 + timing.suspect_after * 2 + abstains
+    let restored = if plan.kinds.contains(&FaultKind::Changes) { RESTORED } else { Duration::ZERO };
+    reign + dials + elections * 3 / 2 + timing.suspect_after * 2 + abstains + restored
 }

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use algorithms::View;
+use types::{Change, Listed, PeerRole};
+
 use crate::rng::Rng;
 
 pub(crate) const US: u64 = 1_000;
@@ -10,6 +13,10 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// How far chrony slews a clock unless configured otherwise.
 const SLEW_PPM: u64 = 83_333;
+
+/// After the heal the operator adds the members again, one at a time, until a leader has done so.
+const RESTORES: u64 = 150;
+const RESTORE_EVERY: u64 = 100 * MS;
 
 /// The kinds of faults. Each seed switches some off altogether: a defect that shows only in the absence of another
 /// fault would never be found if all were always on.
@@ -35,10 +42,12 @@ pub enum FaultKind {
     Wipe,
     /// A child process acts on a member's leadership.
     Children,
+    /// The operator changes the list of members; under quorum only, and only where a run asks for it.
+    Changes,
 }
 
 impl FaultKind {
-    pub const ALL: [FaultKind; 15] = [
+    pub const ALL: [FaultKind; 16] = [
         FaultKind::Kill,
         FaultKind::KillMidStep,
         FaultKind::Restart,
@@ -54,6 +63,7 @@ impl FaultKind {
         FaultKind::Slew,
         FaultKind::Wipe,
         FaultKind::Children,
+        FaultKind::Changes,
     ];
 
     pub fn name(self) -> &'static str {
@@ -73,6 +83,7 @@ impl FaultKind {
             FaultKind::Slew => "slew",
             FaultKind::Wipe => "wipe",
             FaultKind::Children => "children",
+            FaultKind::Changes => "changes",
         }
     }
 }
@@ -103,6 +114,8 @@ pub(crate) enum Action {
     FreeDisk(usize),
     /// NTP makes the clock that it may bend run fast by so many millionths.
     Slew(usize, i64),
+    /// The operator wants this change of the list, and asks every member: the leader makes it.
+    Change(Change),
     /// The last fault ends: all cuts end, all processes are resumed and restarted.
     Heal,
     /// All members must agree by now.
@@ -141,7 +154,8 @@ impl Plan {
             vec![FaultKind::Kill, FaultKind::KillMidStep]
         } else {
             let share = rng.between(25, 90);
-            let possible = FaultKind::ALL.into_iter().filter(|&kind| kind != FaultKind::Slew);
+            let apart = [FaultKind::Slew, FaultKind::Changes];
+            let possible = FaultKind::ALL.into_iter().filter(|kind| !apart.contains(kind));
             let possible = possible.filter(|&kind| kind != FaultKind::Wipe || quorum);
             possible.filter(|_| rng.chance(share)).collect()
         };
@@ -176,6 +190,31 @@ impl Plan {
             self.actions.extend([(at, Action::Slew(node, ppm)), (at + span, Action::Slew(node, 0))]);
         }
         self.actions.retain(|(at, action)| *at < self.heal_at || !matches!(action, Action::Slew(..)));
+        self.actions.sort_by_key(|action| action.0);
+    }
+}
+
+impl Plan {
+    /// The operator removes members, makes them learners and adds them again, and after the heal adds all of them. Drawn
+    /// from a generator of its own, as slews are. No disk is lost: of two voters nobody could tell what was granted.
+    pub(crate) fn add_changes(&mut self, view: &View, rng: &mut Rng) {
+        self.kinds.push(FaultKind::Changes);
+        self.actions.retain(|(_, action)| !matches!(action, Action::Wipe(_)));
+        let listed = |at: usize, role| Listed { uid: view.members()[at], role, address: String::new() };
+        for _ in 0..rng.between(10, 40) {
+            let (at, node) = (rng.below(self.heal_at), rng.index(view.len()));
+            let change = match rng.below(6) {
+                0 | 1 => Change::Unlist(view.members()[node].id),
+                2 => Change::List(listed(node, PeerRole::Learner)),
+                3 => Change::Abort,
+                _ => Change::List(listed(node, PeerRole::Member)),
+            };
+            self.actions.push((at, Action::Change(change)));
+        }
+        for step in 0..RESTORES {
+            let change = Change::List(listed(step as usize % view.len(), PeerRole::Member));
+            self.actions.push((self.heal_at + step * RESTORE_EVERY, Action::Change(change)));
+        }
         self.actions.sort_by_key(|action| action.0);
     }
 }
@@ -270,7 +309,7 @@ impl Drawing<'_> {
                     self.actions.push((at + span / 4, Action::Elect(node)));
                 }
             }
-            FaultKind::SlowNetwork | FaultKind::Drift | FaultKind::Slew => {}
+            FaultKind::SlowNetwork | FaultKind::Drift | FaultKind::Slew | FaultKind::Changes => {}
         }
     }
 

@@ -1,6 +1,5 @@
 //! One process of a simulated cluster: its machine and its open effects, its disk, its child, its dials.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use algorithms::Epoch;
@@ -8,6 +7,7 @@ use algorithms::drive::Driver;
 use member::reign::Holder;
 use member::{NodeSet, Settings, Standing};
 
+use super::disk::Disk;
 use super::subject::Subject;
 
 #[derive(Debug)]
@@ -66,22 +66,6 @@ pub(crate) struct Orphan {
     pub until: u64,
 }
 
-/// Writes are done one after the other; a crash loses some of the last ones.
-#[derive(Debug)]
-pub(crate) struct Disk<S: Subject> {
-    pub record: Option<S::Durable>,
-    /// Not yet done, and whether effects wait for it.
-    pub writes: VecDeque<(S::Durable, bool)>,
-    /// When the first of them began.
-    pub begun: u64,
-    /// No write ends.
-    pub hangs: bool,
-    /// The first write would have ended by now.
-    pub held: bool,
-    /// When it last began to answer again.
-    pub answers_since: u64,
-}
-
 impl<S: Subject> Process<S> {
     pub(crate) fn new(nodes: usize, settings: Settings) -> Self {
         Process {
@@ -89,7 +73,7 @@ impl<S: Subject> Process<S> {
             start: 0,
             settings,
             paused: false,
-            disk: Disk { record: None, writes: VecDeque::new(), begun: 0, hangs: false, held: false, answers_since: 0 },
+            disk: Disk::default(),
             slew_ppm: 0,
             wakes_at: None,
             doom: None,
@@ -120,10 +104,7 @@ impl<S: Subject> Process<S> {
         self.driver = None;
         self.settings.write_time = Duration::ZERO;
         self.paused = false;
-        for (record, _) in self.disk.writes.drain(..).take(survive) {
-            self.disk.record = Some(record);
-        }
-        self.disk.held = false;
+        self.disk.lose_writes(survive);
         self.wakes_at = None;
         self.doom = None;
         self.dials.wanted = NodeSet::default();

@@ -6,7 +6,7 @@ use algorithms::catalog::Row;
 use member::Safety;
 
 use super::subject::Subject;
-use super::world::{Stats, World};
+use super::world::World;
 use super::{FaultKind, FaultOptions};
 
 #[derive(Clone, PartialEq, Debug)]
@@ -23,6 +23,29 @@ pub struct FaultReport {
     pub violations: Vec<Violation>,
     /// The last lines before the violation.
     pub trace: Vec<String>,
+}
+
+/// Counts of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stats {
+    pub events: u64,
+    pub steps: u64,
+    pub messages: u64,
+    pub kills: u64,
+    pub starts: u64,
+    pub pauses: u64,
+    pub hangs: u64,
+    pub cuts: u64,
+    /// Children that began to act on a leadership.
+    pub children: u64,
+    /// Lists of members that came into force.
+    pub lists: u64,
+    /// How often a member became leader.
+    pub reigns: u64,
+    /// How often a member that did not lead came to lead.
+    pub accessions: u64,
+    /// From the heal to the last change of any member's standing.
+    pub settled_after_ms: u64,
 }
 
 /// A broken invariant.
@@ -73,6 +96,9 @@ impl FaultReport {
         }
         if self.options.drift != 1.0 {
             command.extend([" --drift ", &self.options.drift.to_string()]);
+        }
+        if self.options.changes {
+            command += " --changes";
         }
         if self.options.slewed_leases {
             command += " --slewed-leases";

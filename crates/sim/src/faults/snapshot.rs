@@ -4,6 +4,8 @@ use algorithms::{Epoch, StateVector};
 use member::reign::{Holder, Reign};
 use member::{Cause, FullPos, NodeSet, Role, Standing};
 
+use types::Stamp;
+
 use super::invariants::{Announced, Granted, Leader, Scene};
 use super::process::{Child, Process};
 use super::subject::Subject;
@@ -66,9 +68,9 @@ impl<S: Subject> World<'_, S> {
         if disk.hangs { self.now } else { disk.answers_since }
     }
 
-    pub(super) fn check_grant(&mut self, node: usize, epoch: Epoch, holder: Holder) {
+    pub(super) fn check_grant(&mut self, node: usize, epoch: Epoch, holder: Holder, list: Stamp) {
         let members = self.view.members();
-        self.invariants.granted(&Granted { node, epoch, holder }, members);
+        self.invariants.granted(&Granted { node, epoch, holder, list }, members);
     }
 
     /// Records when a voter has settled.
@@ -110,9 +112,12 @@ impl<S: Subject> World<'_, S> {
         });
         let leaders: Vec<Leader> = claims
             .map(|(node, holder, epoch)| {
-                let voters = (0..self.processes.len()).filter(|&voter| self.votes(voter));
+                let force = self.processes[node].machine().and_then(S::reign).and_then(Reign::proposal);
+                let force = force.map(|(force, _)| force);
+                let votes = |voter| force.map_or_else(|| self.votes(voter), |list| list.votes(self.id(voter)));
+                let voters = (0..self.processes.len()).filter(|&voter| votes(voter));
                 let bound = |&voter: &usize| voter == node || holder.is_some_and(|holder| self.is_bound(voter, holder));
-                Leader { node, epoch, bound: voters.filter(bound).count() }
+                Leader { node, epoch, bound: voters.clone().filter(bound).count(), of: voters.count() }
             })
             .collect();
         if !leaders.is_empty() {
@@ -131,15 +136,21 @@ impl<S: Subject> World<'_, S> {
     }
 
     pub(super) fn check_state(&mut self) {
-        if self.invariants.watches_state {
-            let state = |process: &Process<S>| process.machine().and_then(S::state_vector);
-            let states: Vec<Option<StateVector>> = self.processes.iter().map(state).collect();
-            self.invariants.stepped(&states, self.view.members());
+        let state = |process: &Process<S>| process.machine().and_then(S::state_vector);
+        if !self.processes.iter().any(|process| state(process).is_some()) {
+            return;
+        }
+        let states: Vec<Option<StateVector>> = self.processes.iter().map(state).collect();
+        self.invariants.stepped(&states, self.view.members());
+        if self.agreed {
+            self.invariants.ended(&states, self.view.members());
         }
     }
 
     pub(super) fn check_agreement(&mut self) {
         let standings: Vec<Option<Standing>> = self.processes.iter().map(|process| process.standing).collect();
         self.invariants.settled(&standings, self.view.members());
+        self.agreed = true;
+        self.check_state();
     }
 }

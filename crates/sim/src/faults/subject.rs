@@ -2,7 +2,7 @@
 
 use algorithms::{Election, NodeId, Protocol, StateVector, View};
 use member::reign::{Reign, Vote};
-use member::{Authority, Command, Event, FullPos, Guarantee, Member, NodeSet, Settings};
+use member::{Authority, Command, Event, FullPos, Guarantee, Member, NodeSet, Role, Settings};
 
 pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Settings = Settings> {
     /// Which invariants must hold for it.
@@ -18,6 +18,11 @@ pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Set
     /// The members it wants to be connected to; all others may still connect to it.
     fn links(&self, view: &View) -> NodeSet {
         FullPos::all(view).collect()
+    }
+
+    /// Does the machine itself lead? Its last announcement may still wait for the disk. `None`: it does what it announced.
+    fn leads(&self) -> Option<bool> {
+        None
     }
 
     /// Its quorum reign, if it has one.
@@ -41,6 +46,10 @@ impl<E: Election, A: Authority> Subject for Member<E, A> {
 
     fn links(&self, view: &View) -> NodeSet {
         Member::links(self, view)
+    }
+
+    fn leads(&self) -> Option<bool> {
+        Some(self.standing().role == Role::Leader)
     }
 
     fn reign(&self) -> Option<&Reign> {

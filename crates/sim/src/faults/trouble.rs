@@ -10,7 +10,7 @@ use super::invariants::InvariantSet;
 use super::plan::{Action, FaultKind, MS, Plan, SECOND};
 use super::trace::Trace;
 use super::world::World;
-use super::{FaultOptions, FaultReport, report, settings};
+use super::{FaultOptions, FaultReport, links, report, settings};
 use crate::bare;
 use crate::rng::Rng;
 
@@ -53,11 +53,11 @@ impl MemberVisitor for Run<'_> {
         let preempt_after_max = Settings::default().preempt_after_max;
         let settings = Settings { preempt_after_max, ..settings(row, options) };
         let uids: Vec<Uid> = (1..=NODES as u32).map(Uid::plain).collect();
-        let view = bare::view(row, uids.clone());
+        let view = bare::view(row, uids.clone(), &links(row, NODES, &mut Rng::new(seed)));
         let best = settings.wins().best(uids).and_then(|uid| view.position(uid.id));
         let end = length.as_nanos() as u64;
         let plan = plan(best.expect("some member is the best"), trouble, end);
-        let invariants = InvariantSet::of::<Member<E, A>>(row, &view, &settings, plan.calm());
+        let invariants = InvariantSet::of::<Member<E, A>>(row, &view, &settings, &plan);
         let trace = Trace::keeping(options.trace_lines);
         let mut world: World<'_, Member<E, A>> = World::new(&view, &settings, &plan, invariants, trace, Rng::new(seed));
         world.run_until(end);

@@ -1,21 +1,20 @@
 //! The discrete-event world of a fault run: processes, connections and a clock that jumps from event to event.
 
-use std::collections::{BinaryHeap, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::time::Duration;
 
 use algorithms::drive::{Driver, Effect};
 use algorithms::{Ctx, Input, NodeId, View};
-use member::reign::Holder;
-use member::{Command, Event, NodeSet, Role, Settings};
+use member::{Command, Event, ListEvent, NodeSet, Role, Settings};
 
-use crate::bare::queue::{Due, Mix};
+use crate::bare::queue::Mix;
 use crate::rng::Rng;
 
 use super::invariants::InvariantSet;
-use super::network::{ConnId, Network, Parcel, Transit};
-use super::plan::{Action, MS, Plan, US};
+use super::network::{Network, Parcel, Transit};
+use super::plan::{MS, Plan};
 use super::process::{Child, Process};
+use super::report::Stats;
+use super::schedule::{Schedule, What};
 use super::subject::Subject;
 use super::trace::Trace;
 
@@ -36,10 +35,7 @@ pub(crate) struct World<'a, S: Subject> {
     pub(super) trace: Trace,
     pub(super) stats: Stats,
     pub(super) rng: Rng,
-    heap: BinaryHeap<Due<What<S>>>,
-    /// Events that arrived while a process was paused.
-    deferred: Vec<VecDeque<What<S>>>,
-    seq: u64,
+    schedule: Schedule<S>,
     digest: Mix,
     /// Connections or processes changed since the invariants were last checked.
     pub(super) dirty: bool,
@@ -49,86 +45,8 @@ pub(crate) struct World<'a, S: Subject> {
     pub(super) wiped: NodeSet,
     /// The planted mistake of [`super::FaultOptions::slewed_leases`].
     pub(super) slewed_leases: bool,
-}
-
-/// Counts of a run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Stats {
-    pub events: u64,
-    pub steps: u64,
-    pub messages: u64,
-    pub kills: u64,
-    pub starts: u64,
-    pub pauses: u64,
-    pub hangs: u64,
-    pub cuts: u64,
-    /// Children that began to act on a leadership.
-    pub children: u64,
-    /// How often a member became leader.
-    pub reigns: u64,
-    /// How often a member that did not lead came to lead.
-    pub accessions: u64,
-    /// From the heal to the last change of any member's standing.
-    pub settled_after_ms: u64,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum What<S: Subject> {
-    /// Timers may be due.
-    Wake {
-        node: usize,
-        start: u32,
-    },
-    Parcel(Parcel<S::Message>),
-    /// A message of a node to itself.
-    Own {
-        node: usize,
-        start: u32,
-        message: S::Message,
-    },
-    Up {
-        node: usize,
-        start: u32,
-        peer: usize,
-        conn: ConnId,
-        holder: Option<Holder>,
-    },
-    Dial {
-        node: usize,
-        start: u32,
-        peer: usize,
-    },
-    Unreachable {
-        node: usize,
-        start: u32,
-        peer: usize,
-    },
-    Written {
-        node: usize,
-        start: u32,
-    },
-    ChildStopped {
-        node: usize,
-        start: u32,
-    },
-    Plan(Action),
-}
-
-impl<S: Subject> What<S> {
-    /// The node that would notice; `None` for actions of the plan.
-    fn node(&self) -> Option<usize> {
-        match self {
-            What::Wake { node, .. }
-            | What::Own { node, .. }
-            | What::Up { node, .. }
-            | What::Dial { node, .. }
-            | What::Unreachable { node, .. }
-            | What::Written { node, .. }
-            | What::ChildStopped { node, .. } => Some(*node),
-            What::Parcel(parcel) => Some(parcel.to),
-            What::Plan(_) => None,
-        }
-    }
+    /// All faults ended long enough ago.
+    pub(super) agreed: bool,
 }
 
 impl<'a, S: Subject> World<'a, S> {
@@ -152,14 +70,13 @@ impl<'a, S: Subject> World<'a, S> {
             trace,
             stats: Stats::default(),
             rng,
-            heap: BinaryHeap::new(),
-            deferred: (0..nodes).map(|_| VecDeque::new()).collect(),
-            seq: 0,
+            schedule: Schedule::new(nodes),
             digest: Mix::default(),
             dirty: false,
             changed: vec![0; nodes],
             wiped: NodeSet::default(),
             slewed_leases: false,
+            agreed: false,
         };
         for (at, action) in &plan.actions {
             world.schedule(*at, What::Plan(action.clone()));
@@ -169,13 +86,14 @@ impl<'a, S: Subject> World<'a, S> {
 
     /// Runs until `end`, or until the first broken invariant.
     pub(crate) fn run_until(&mut self, end: u64) {
-        while self.invariants.violations.is_empty() && self.heap.peek().is_some_and(|due| due.at <= end) {
-            let Some(due) = self.heap.pop() else { break };
-            self.now = due.at;
+        while self.invariants.violations.is_empty()
+            && let Some((at, what)) = self.schedule.next_until(end)
+        {
+            self.now = at;
             self.stats.events += 1;
-            self.digest.write_u64(due.at);
-            self.digest.write_usize(due.what.node().unwrap_or(usize::MAX));
-            self.handle(due.what);
+            self.digest.write_u64(at);
+            self.digest.write_usize(what.node().unwrap_or(usize::MAX));
+            self.handle(what);
             self.look();
         }
         self.now = end;
@@ -185,11 +103,8 @@ impl<'a, S: Subject> World<'a, S> {
         self.digest.finish()
     }
 
-    /// Timers come before all other events of the same moment.
     pub(super) fn schedule(&mut self, at: u64, what: What<S>) {
-        self.seq += 1;
-        let class = if matches!(what, What::Wake { .. }) { 0 } else { 1 << 63 };
-        self.heap.push(Due { at, seq: class | self.seq, what });
+        self.schedule.add(at, what);
     }
 
     pub(super) fn id(&self, node: usize) -> NodeId {
@@ -203,7 +118,7 @@ impl<'a, S: Subject> World<'a, S> {
             return self.network.hold(parcel.clone());
         }
         if let Some(node) = what.node().filter(|&node| self.processes[node].paused) {
-            return self.deferred[node].push_back(what);
+            return self.schedule.defer(node, what);
         }
         if let Some(node) = what.node() {
             // The kernel's timer may be late, but a process compares the clock before it looks at any event.
@@ -337,45 +252,6 @@ impl<'a, S: Subject> World<'a, S> {
         self.schedule(at, What::Parcel(parcel));
     }
 
-    fn write(&mut self, node: usize, record: S::Durable, barrier: bool) {
-        let process = &mut self.processes[node];
-        process.disk.writes.push_back((record, barrier));
-        if process.disk.writes.len() == 1 {
-            self.next_write(node);
-        }
-    }
-
-    fn next_write(&mut self, node: usize) {
-        let process = &mut self.processes[node];
-        process.disk.begun = self.now;
-        let start = process.start;
-        let at = self.now + self.rng.between(100 * US, self.plan.fsync_max) + self.plan.fsync_delay[node];
-        self.schedule(at, What::Written { node, start });
-    }
-
-    fn written(&mut self, node: usize) {
-        let disk = &mut self.processes[node].disk;
-        if disk.hangs {
-            disk.held = true;
-            return;
-        }
-        let Some((record, barrier)) = disk.writes.pop_front() else { return };
-        disk.record = Some(record.clone());
-        let (more, took) = (!disk.writes.is_empty(), self.now - disk.begun);
-        self.processes[node].settings.write_time = Duration::from_nanos(took);
-        if more {
-            self.next_write(node);
-        }
-        if barrier {
-            if let Some(driver) = &mut self.processes[node].driver {
-                driver.written();
-            }
-            self.after_step(node);
-        } else {
-            self.input(node, Input::Stored(record));
-        }
-    }
-
     fn announce(&mut self, node: usize, event: Event) {
         self.trace.line(self.now, self.view, node, || format!("** {event:?}"));
         event.hash(&mut self.digest);
@@ -403,17 +279,21 @@ impl<'a, S: Subject> World<'a, S> {
                     process.let_child_act();
                 }
             }
-            Event::Granted { epoch, holder } => self.check_grant(node, epoch, holder),
+            Event::Granted { epoch, holder, list } => self.check_grant(node, epoch, holder, list),
+            Event::List(event) => {
+                self.stats.lists += u64::from(matches!(event, ListEvent::InForce(_)));
+                self.invariants.listed(node, &event, self.view.members());
+            }
             Event::StopChildren => self.stop_child(node),
             Event::ChildrenGivenUp => self.processes[node].child = Child::None,
-            Event::PromiseEnded { .. } => {}
+            Event::PromiseEnded { .. } | Event::Reigns { .. } => {}
         }
     }
 
     pub(super) fn resume(&mut self, node: usize) {
         self.processes[node].paused = false;
         self.dirty = true;
-        let waiting = std::mem::take(&mut self.deferred[node]);
+        let waiting = self.schedule.take_deferred(node);
         self.processes[node].wakes_at = None;
         self.fire_due(node);
         self.plan_wake(node);
@@ -424,7 +304,7 @@ impl<'a, S: Subject> World<'a, S> {
 
     /// Events that waited for a paused process that is killed are handled without it.
     pub(super) fn forget_deferred(&mut self, node: usize) {
-        for what in std::mem::take(&mut self.deferred[node]) {
+        for what in self.schedule.take_deferred(node) {
             self.handle(what);
         }
     }

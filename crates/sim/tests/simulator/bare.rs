@@ -2,7 +2,7 @@
 
 use algorithms::catalog::{self, Elects, Row};
 use algorithms::{Topology, Uid, Wins};
-use sim::{Experiment, Initiators, Order, Report, Schedule};
+use sim::{Experiment, Graph, Initiators, Order, Report, Schedule};
 
 const SCHEDULES: [Schedule; 2] = [Schedule::Sync, Schedule::Random];
 
@@ -78,7 +78,7 @@ fn every_row_elects_the_other_extreme_when_told_to() {
 
 #[test]
 fn a_mesh_elects_the_best_living_node_when_the_best_is_dead_from_the_start() {
-    for row in catalog::ROWS.iter().filter(|row| row.topology == Topology::Mesh) {
+    for row in catalog::ROWS.iter().filter(|row| row.topology == Topology::Mesh && !row.needs_all) {
         for n in 2..=6_u32 {
             for initiator in 0..n as usize - 1 {
                 let ids: Vec<Uid> = (1..=n).map(Uid::plain).collect();
@@ -151,4 +151,83 @@ fn the_memory_of_a_run_grows_with_the_nodes_and_not_with_the_messages() {
     let many = run(&Experiment::new(row, Order::Decreasing.ids(2000, 0)));
     assert!(many.messages.total > 100 * few.messages.total);
     assert_eq!(many.bytes_per_node, few.bytes_per_node);
+}
+
+/// One rule, whether the node dies before the start or during the run.
+#[test]
+fn a_ring_that_a_crash_stops_is_stuck_outside_the_model_and_breaks_no_invariant() {
+    for row in catalog::ROWS.iter().filter(|row| row.topology == Topology::Ring && row.elects == Elects::Best) {
+        for round in [0, 1] {
+            let crashes = vec![(2, round)];
+            let report =
+                Experiment { crashes, ..Experiment::new(row, (1..=5).map(Uid::plain).collect()) }.run().expect("runs");
+            assert_eq!(report.violations, [""; 0], "{} round {round}", row.name);
+            assert!(report.stuck.is_some_and(|why| why.starts_with("stuck: outside the model")), "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn a_crash_after_the_end_is_reported_and_dead_initiators_are_refused() {
+    let row = sim::bench_row();
+    let ids = || (1..=5).map(Uid::plain).collect::<Vec<_>>();
+    for round in [1000, u64::MAX] {
+        let late = Experiment { crashes: vec![(4, round)], ..Experiment::new(row, ids()) };
+        let report = late.run().expect("runs");
+        assert_eq!(report.crashes_after_end, [(Uid::plain(5), round)]);
+        assert_eq!((report.stuck, report.violations.len()), (None, 0));
+    }
+    let dead = |positions: &[usize], initiators| {
+        let crashes = positions.iter().map(|&at| (at, 0)).collect();
+        Experiment { crashes, initiators, ..Experiment::new(row, ids()) }.run().map(|_| ())
+    };
+    assert!(dead(&[0, 1, 2, 3, 4], Initiators::All).unwrap_err().contains("dead before the start"));
+    assert!(dead(&[1, 3], Initiators::At(vec![1, 3])).unwrap_err().contains("dead before the start"));
+    assert!(dead(&[1], Initiators::At(vec![1, 3])).is_ok());
+}
+
+#[test]
+fn graphs_of_many_kinds_elect_at_the_cost_of_theory() {
+    for row in catalog::ROWS.iter().filter(|row| row.topology == Topology::Graph) {
+        for graph in ["square", "tree", "grid:6x5", "torus:6x5", "hypercube:5", "random:0.1", "random:1"] {
+            let graph: Graph = graph.parse().expect("a graph");
+            for seed in 0..4 {
+                let nodes = graph.nodes().unwrap_or(30);
+                let ids = Order::Random.ids(nodes, seed);
+                let best = row.wins.best(ids.iter().copied()).and_then(|best| ids.iter().position(|&id| id == best));
+                let links = graph.links(nodes, seed).expect("links");
+                let alone = Initiators::At(best.into_iter().collect());
+                for (initiators, schedule) in [
+                    (Initiators::All, Schedule::Sync),
+                    (Initiators::All, Schedule::Random),
+                    (Initiators::At(vec![seed as usize]), Schedule::Random),
+                    (alone, Schedule::Sync),
+                ] {
+                    let experiment = Experiment {
+                        links: links.clone(),
+                        initiators,
+                        schedule,
+                        seed,
+                        ..Experiment::new(row, ids.clone())
+                    };
+                    let report = run(&experiment);
+                    assert!(report.expectation.is_some());
+                    assert!(report.theory.best >= 2.0 * links.len() as f64);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn graphs_that_are_not_connected_and_links_elsewhere_are_refused() {
+    let graph = catalog::ROWS.iter().find(|row| row.topology == Topology::Graph).expect("a row");
+    let refused = |row, links: &[(usize, usize)]| {
+        let ids = (1..=4).map(Uid::plain).collect();
+        Experiment { links: links.to_vec(), ..Experiment::new(row, ids) }.run().map(|_| ()).unwrap_err()
+    };
+    assert!(refused(graph, &[(0, 1), (2, 3)]).contains("no path of links leads from 1 to 3"));
+    assert!(refused(graph, &[(0, 0)]).contains("a link joins 1 to itself"));
+    assert!(refused(graph, &[(0, 7)]).contains("there are 4 nodes"));
+    assert!(refused(sim::bench_row(), &[(0, 1)]).contains("links are for graphs"));
 }

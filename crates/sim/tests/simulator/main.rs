@@ -4,6 +4,7 @@ mod authorities;
 mod bare;
 mod faults;
 mod invariants_page;
+mod mutexes;
 mod pictures;
 mod promises;
 mod succession;

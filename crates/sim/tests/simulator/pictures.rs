@@ -11,7 +11,7 @@ fn recorded(experiment: &Experiment) -> Recording {
 }
 
 /// Tags open and close in order: enough to know that a viewer accepts the picture.
-fn well_formed(svg: &str) {
+pub(crate) fn well_formed(svg: &str) {
     let mut open: Vec<&str> = Vec::new();
     for tag in svg.split('<').skip(1) {
         let (tag, _) = tag.split_once('>').expect("every tag ends");
@@ -70,11 +70,14 @@ fn a_shiviz_log_has_a_clock_per_event_and_receivers_know_their_senders() {
         let log = sim::shiviz(&experiment.ids, &recording);
         let lines: Vec<&str> = log.lines().collect();
         assert_eq!(lines.len() % 2, 0);
-        for pair in lines.chunks(2) {
-            let (host, clock) = pair[0].split_once(' ').expect("host and clock");
+        // ShiViz expects its regular expression in the first line and a separator of executions in the second.
+        assert_eq!(lines[..2], [r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})", ""]);
+        assert!(lines.len() > 2);
+        for pair in lines[2..].chunks(2) {
+            let (host, clock) = pair[1].split_once(' ').expect("host and clock");
             let clock: serde_json::Value = serde_json::from_str(clock).expect("a clock is JSON");
             assert!(clock[host].as_u64() >= Some(1), "{pair:?}");
-            if let Some(rest) = pair[1].strip_prefix("receive ") {
+            if let Some(rest) = pair[0].strip_prefix("receive ") {
                 let from = rest.split(" from ").nth(1).and_then(|rest| rest.split(':').next()).expect("a sender");
                 assert!(clock[format!("n{from}")].as_u64() >= Some(1), "{pair:?}");
             }
@@ -138,4 +141,38 @@ fn by_hand_any_choice_leads_to_one_leader_and_choices_keep_each_link_in_order() 
             Err(why) => assert!(why.contains("synchronous"), "{why}"),
         }
     }
+}
+
+#[test]
+fn the_summary_of_a_large_run_counts_senders_and_shows_single_messages_and_whole_sentences() {
+    let row = sim::bench_row();
+    for (initiators, schedule) in [(Initiators::All, Schedule::Random), (Initiators::At(vec![0]), Schedule::Sync)] {
+        let experiment = Experiment { initiators, schedule, ..Experiment::new(row, Order::Decreasing.ids(100, 1)) };
+        let recording = recorded(&experiment);
+        assert!(recording.rounds.iter().all(|round| round.senders <= 100 && round.senders <= round.messages));
+        assert!(recording.rounds.iter().any(|round| round.senders > 0));
+        let svg = sim::draw(row.name, &experiment.ids, &recording);
+        well_formed(&svg);
+        let bars = svg.lines().filter(|line| line.contains("messages of")).collect::<Vec<_>>();
+        assert!(bars.iter().any(|bar| bar.contains(": 1 messages")) || experiment.schedule == Schedule::Random);
+        assert!(bars.iter().all(|bar| bar.contains(": 0 messages") || !bar.contains("height=\"0.0\"")), "{bars:?}");
+        let longest = svg.lines().filter(|line| line.contains("<text")).map(str::len).max();
+        assert!(longest < Some(200), "a sentence of {longest:?} characters is cut off at the edge");
+    }
+}
+
+#[test]
+fn a_sweep_names_the_theory_it_divides_by_and_does_not_overrate_chance() {
+    let options = SweepOptions { trials: 1, ..SweepOptions::new(catalog::ROWS.iter().collect(), 1024) };
+    let chance = catalog::ROWS.iter().find(|row| row.elects == catalog::Elects::Anyone).expect("a row");
+    let report = sim::sweep(&SweepOptions { rows: vec![chance], ..options.clone() }, |_, _| {});
+    assert_eq!(report.skipped, [""; 0]);
+    let likely = Experiment::new(chance, Order::Random.ids(1024, 1)).likely_messages();
+    let measured = report.rows.last().expect("1024 nodes").election_mean;
+    assert!((0.3..3.0).contains(&(likely / measured)), "{likely} against {measured}");
+    let few = sim::sweep(&SweepOptions { sizes: vec![4], ..options }, |_, _| {});
+    let said = few.divisors().join("\n");
+    assert!(catalog::ROWS.iter().all(|row| said.contains(row.name)), "{said}");
+    assert!(said.contains("the mean over all orders: ") && said.contains("the worst case: "), "{said}");
+    assert!(few.svg("messages").contains("theory is the worst case"));
 }

@@ -56,7 +56,7 @@ pub const INVARIANTS: &[InvariantInfo] = &[
     },
     InvariantInfo {
         name: "E5",
-        sentence: "Every quorum leader holds the grants of a majority of the configured voters.",
+        sentence: "Every quorum leader holds the grants of a majority of the voters of its list.",
         checkers: &[
             "crates/sim/src/faults/invariants/majority_granted.rs",
             "crates/model/src/reign/properties.rs",
@@ -138,6 +138,35 @@ pub const INVARIANTS: &[InvariantInfo] = &[
         ],
     },
     InvariantInfo {
+        name: "E15",
+        sentence: "No two lists of members have the same stamp.",
+        checkers: &[
+            "crates/sim/src/faults/invariants/one_list_per_stamp.rs",
+            "crates/model/src/reign/properties.rs",
+            "crates/member/tests/members/lists.rs",
+        ],
+    },
+    InvariantInfo {
+        name: "E16",
+        sentence: "No voter grants an epoch under a list older than its own, and no list on a disk is replaced by an \
+                   older one.",
+        checkers: &[
+            "crates/sim/src/faults/invariants/no_older_list.rs",
+            "crates/model/src/reign/properties.rs",
+            "crates/member/tests/members/lists.rs",
+        ],
+    },
+    InvariantInfo {
+        name: "E17",
+        sentence: "Two lists of members that are in force one after the other differ by at most one voter.",
+        checkers: &["crates/sim/src/faults/invariants/one_voter_apart.rs", "crates/model/src/reign/properties.rs"],
+    },
+    InvariantInfo {
+        name: "E18",
+        sentence: "A list of members that is in force is on the disks of a majority of its own voters.",
+        checkers: &["crates/model/src/reign/properties.rs", "crates/member/tests/members/lists.rs"],
+    },
+    InvariantInfo {
         name: "assertion 1",
         sentence: "At every instant two nodes in Reorganization or Normal have the same coordinator, and two nodes in \
                    Normal have the same task.",
@@ -150,7 +179,21 @@ pub const INVARIANTS: &[InvariantInfo] = &[
         name: "assertion 2",
         sentence: "If no node fails for long enough, one node is Normal with itself as the coordinator and all others are \
                    Normal with that same coordinator.",
-        checkers: &["crates/sim/src/faults/invariants/agreement.rs", "crates/model/src/bare/properties.rs"],
+        checkers: &["crates/sim/src/faults/invariants/garcia_molina_end.rs", "crates/model/src/bare/properties.rs"],
+    },
+    InvariantInfo {
+        name: "assertion 3",
+        sentence: "At every instant two nodes of the same group in Reorganization or Normal have the same coordinator, and \
+                   two nodes of the same group in Normal have the same task.",
+        checkers: &[
+            "crates/sim/src/faults/invariants/garcia_molina_assertion_3.rs",
+            "crates/model/src/bare/properties.rs",
+        ],
+    },
+    InvariantInfo {
+        name: "assertion 4",
+        sentence: "If no node of a component fails for long enough, one group holds all nodes of the component.",
+        checkers: &["crates/sim/src/faults/invariants/garcia_molina_end.rs"],
     },
 ];
 

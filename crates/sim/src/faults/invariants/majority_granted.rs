@@ -1,10 +1,12 @@
-//! E5: every quorum leader holds the grants of a majority of the configured voters. The leader must have a role that
+//! E5: every quorum leader holds the grants of a majority of the voters of its list. The leader must have a role that
 //! may lead, and each of the grants must come from a member that votes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use algorithms::{Epoch, NodeId, Uid};
-use member::{Role, Settings};
+use member::{ListEvent, Role, Settings};
+use types::MemberList;
 
 use super::{Announced, Granted, Invariant, Scene};
 
@@ -12,11 +14,13 @@ pub(crate) struct MajorityGranted {
     settings: Settings,
     voters: usize,
     grants: BTreeMap<(Epoch, NodeId), BTreeSet<usize>>,
+    /// Lists that voters have on disk, beside the first one.
+    lists: BTreeSet<Arc<MemberList>>,
 }
 
 impl MajorityGranted {
     pub(crate) fn new(settings: &Settings, voters: usize) -> Self {
-        MajorityGranted { settings: settings.clone(), voters, grants: BTreeMap::new() }
+        MajorityGranted { settings: settings.clone(), voters, grants: BTreeMap::new(), lists: BTreeSet::new() }
     }
 }
 
@@ -34,6 +38,13 @@ impl Invariant for MajorityGranted {
         Ok(())
     }
 
+    fn listed(&mut self, _: usize, event: &ListEvent, _: &[Uid]) -> Result<(), String> {
+        if let ListEvent::Adopted(list) = event {
+            self.lists.insert(Arc::clone(list));
+        }
+        Ok(())
+    }
+
     fn announced(&mut self, announced: &Announced, scene: &Scene<'_>) -> Result<(), String> {
         if announced.standing.role != Role::Leader {
             return Ok(());
@@ -43,7 +54,12 @@ impl Invariant for MajorityGranted {
         if !self.settings.may_lead(who.id) {
             return Err(format!("{who} leads in epoch {epoch} and has not the role for it"));
         }
-        if 2 * grants > self.voters {
+        let granted = |id: NodeId| {
+            let at = scene.members.iter().position(|uid| uid.id == id);
+            let of = self.grants.get(&(epoch, who.id));
+            at.is_some_and(|at| of.is_some_and(|grants| grants.contains(&at)))
+        };
+        if 2 * grants > self.voters || self.lists.iter().any(|list| list.is_majority(granted)) {
             return Ok(());
         }
         Err(format!("{who} leads in epoch {epoch} with {grants} grants of {}", self.voters))

@@ -5,33 +5,45 @@ mod catalog;
 mod children_stop_first;
 mod epoch_never_decreases;
 mod garcia_molina_assertion_1;
+mod garcia_molina_assertion_3;
+mod garcia_molina_end;
 mod healthy_leader_stays;
 mod majority_granted;
 mod no_older_claim;
+mod no_older_list;
 mod one_cluster_id;
 mod one_grant_per_epoch;
 mod one_leader_per_epoch;
+mod one_list_per_stamp;
 mod one_reign_at_a_time;
+mod one_voter_apart;
 mod specified_leader;
 
 use algorithms::catalog::Row;
 use algorithms::{Epoch, NodeId, StateVector, Uid, View};
 use member::reign::Holder;
-use member::{Cause, ClusterId, Guarantee, NodeSet, OnClose, Settings, Standing};
+use member::{Cause, ClusterId, Guarantee, ListEvent, NodeSet, OnClose, Settings, Standing};
+use types::Stamp;
 
+use super::plan::{FaultKind, Plan};
 use super::report::Violation;
 use super::subject::Subject;
 use agreement::Agreement;
 use children_stop_first::ChildrenStopFirst;
 use epoch_never_decreases::EpochNeverDecreases;
 use garcia_molina_assertion_1::GarciaMolinaAssertion1;
+use garcia_molina_assertion_3::GarciaMolinaAssertion3;
+use garcia_molina_end::GarciaMolinaEnd;
 use healthy_leader_stays::HealthyLeaderStays;
 use majority_granted::MajorityGranted;
 use no_older_claim::NoOlderClaim;
+use no_older_list::NoOlderList;
 use one_cluster_id::OneClusterId;
 use one_grant_per_epoch::OneGrantPerEpoch;
 use one_leader_per_epoch::OneLeaderPerEpoch;
+use one_list_per_stamp::OneListPerStamp;
 use one_reign_at_a_time::OneReignAtATime;
+use one_voter_apart::OneVoterApart;
 use specified_leader::SpecifiedLeader;
 
 pub use catalog::{INVARIANTS, InvariantInfo};
@@ -56,6 +68,8 @@ pub(crate) struct Granted {
     pub node: usize,
     pub epoch: Epoch,
     pub holder: Holder,
+    /// The stamp of the list under which it was granted.
+    pub list: Stamp,
 }
 
 /// A leader whose lease runs.
@@ -63,8 +77,10 @@ pub(crate) struct Granted {
 pub(crate) struct Leader {
     pub node: usize,
     pub epoch: Epoch,
-    /// Voters that can grant no epoch to another holder now.
+    /// Voters of its list that can grant no epoch to another holder now.
     pub bound: usize,
+    /// All voters of its list.
+    pub of: usize,
 }
 
 /// The connections at the time of an announcement.
@@ -108,6 +124,11 @@ pub(crate) trait Invariant {
         Ok(())
     }
 
+    /// A list of members was heard of, proposed, written or put in force at this node.
+    fn listed(&mut self, _: usize, _: &ListEvent, _: &[Uid]) -> Result<(), String> {
+        Ok(())
+    }
+
     /// After every step, while any lease runs.
     fn reigning(&mut self, _: &[Leader], _: &[Uid]) -> Result<(), String> {
         Ok(())
@@ -126,6 +147,11 @@ pub(crate) trait Invariant {
         Ok(())
     }
 
+    /// After every step from the moment on at which all faults ended long enough ago.
+    fn ended(&mut self, _: &[Option<StateVector>], _: &[Uid]) -> Result<(), String> {
+        Ok(())
+    }
+
     /// All faults ended long enough ago.
     fn settled(&mut self, _: Standings<'_>, _: &[Uid]) -> Result<(), String> {
         Ok(())
@@ -136,13 +162,13 @@ pub(crate) trait Invariant {
 pub(crate) struct InvariantSet {
     invariants: Vec<Box<dyn Invariant>>,
     pub(crate) violations: Vec<Violation>,
-    pub(crate) watches_state: bool,
     pub(crate) watches_reigns: bool,
 }
 
 impl InvariantSet {
-    /// The invariants of this subject. `calm`: nothing but deaths happens in this run.
-    pub(crate) fn of<S: Subject>(row: &Row, view: &View, settings: &Settings, calm: bool) -> Self {
+    /// The invariants of this subject in a run with this plan.
+    pub(crate) fn of<S: Subject>(row: &Row, view: &View, settings: &Settings, plan: &Plan) -> Self {
+        let (calm, changes) = (plan.calm(), plan.kinds.contains(&FaultKind::Changes));
         let by_attempt = S::GUARANTEE == Guarantee::Component && !S::HAS_TERMS;
         let voters = view.members().iter().filter(|uid| settings.votes(uid.id)).count();
         let mut invariants: Vec<Box<dyn Invariant>> = vec![
@@ -152,24 +178,32 @@ impl InvariantSet {
             Box::new(Agreement::default()),
             Box::new(SpecifiedLeader::new(row, view, settings)),
             Box::new(ChildrenStopFirst),
+            Box::new(GarciaMolinaAssertion3),
         ];
-        let watches_state = calm && S::GUARANTEE == Guarantee::Component;
         match S::GUARANTEE {
-            Guarantee::Component if calm => invariants.push(Box::new(GarciaMolinaAssertion1::default())),
-            Guarantee::Component => {}
-            Guarantee::Lease => invariants.push(Box::new(OneReignAtATime { voters: None })),
+            Guarantee::Component => {
+                invariants.push(Box::new(GarciaMolinaEnd::assertion_2()));
+                invariants.push(Box::new(GarciaMolinaEnd::assertion_4()));
+                if calm {
+                    invariants.push(Box::new(GarciaMolinaAssertion1::default()));
+                }
+            }
+            Guarantee::Lease => invariants.push(Box::new(OneReignAtATime { votes: false })),
             Guarantee::Majority => {
-                invariants.push(Box::new(OneReignAtATime { voters: Some(voters) }));
+                invariants.push(Box::new(OneReignAtATime { votes: true }));
+                invariants.push(Box::new(OneListPerStamp::default()));
+                invariants.push(Box::new(NoOlderList::default()));
+                invariants.push(Box::new(OneVoterApart::default()));
                 invariants.push(Box::new(OneGrantPerEpoch::default()));
                 invariants.push(Box::new(OneClusterId::default()));
                 invariants.push(Box::new(MajorityGranted::new(settings, voters)));
-                if settings.on_close == OnClose::WaitLease {
+                if settings.on_close == OnClose::WaitLease && !changes {
                     invariants.push(Box::new(HealthyLeaderStays::new(&settings.timing, voters)));
                 }
             }
         }
         let watches_reigns = S::GUARANTEE != Guarantee::Component;
-        InvariantSet { invariants, violations: Vec::new(), watches_state, watches_reigns }
+        InvariantSet { invariants, violations: Vec::new(), watches_reigns }
     }
 
     fn ask(&mut self, question: impl Fn(&mut dyn Invariant) -> Result<(), String>) {
@@ -187,6 +221,10 @@ impl InvariantSet {
 
     pub(crate) fn granted(&mut self, granted: &Granted, members: &[Uid]) {
         self.ask(|invariant| invariant.granted(granted, members));
+    }
+
+    pub(crate) fn listed(&mut self, node: usize, event: &ListEvent, members: &[Uid]) {
+        self.ask(|invariant| invariant.listed(node, event, members));
     }
 
     pub(crate) fn reigning(&mut self, leaders: &[Leader], members: &[Uid]) {
@@ -208,6 +246,10 @@ impl InvariantSet {
         self.ask(|invariant| invariant.stepped(states, members));
     }
 
+    pub(crate) fn ended(&mut self, states: &[Option<StateVector>], members: &[Uid]) {
+        self.ask(|invariant| invariant.ended(states, members));
+    }
+
     pub(crate) fn settled(&mut self, standings: Standings<'_>, members: &[Uid]) {
         self.ask(|invariant| invariant.settled(standings, members));
     }
@@ -226,8 +268,9 @@ mod tests {
         let row = row(DEFAULT).expect("the default is in the catalog");
         let view = View::mesh((1..=3).map(Uid::plain).collect());
         let settings = Settings::default();
-        let classic = InvariantSet::of::<Member<Bully, Classic>>(row, &view, &settings, true).invariants;
-        let quorum = InvariantSet::of::<Member<Bully, Quorum>>(row, &view, &settings, true).invariants;
+        let plan = Plan::draw(3, 0.0, true, &mut crate::rng::Rng::new(1));
+        let classic = InvariantSet::of::<Member<Bully, Classic>>(row, &view, &settings, &plan).invariants;
+        let quorum = InvariantSet::of::<Member<Bully, Quorum>>(row, &view, &settings, &plan).invariants;
         for invariant in classic.into_iter().chain(quorum) {
             let info = catalog::info(invariant.name());
             assert_eq!(invariant.sentence(), info.sentence);

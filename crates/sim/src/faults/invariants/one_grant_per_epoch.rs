@@ -22,7 +22,7 @@ impl Invariant for OneGrantPerEpoch {
     }
 
     fn granted(&mut self, granted: &Granted, members: &[Uid]) -> Result<(), String> {
-        let Granted { node, epoch, holder } = *granted;
+        let Granted { node, epoch, holder, .. } = *granted;
         match self.last.insert(node, (epoch, holder)) {
             Some((before, other)) if epoch < before || (epoch == before && other != holder) => Err(format!(
                 "{} granted epoch {epoch} to {}, after epoch {before} to {}",

@@ -6,8 +6,8 @@ use algorithms::Uid;
 use super::{Invariant, Leader};
 
 pub(crate) struct OneReignAtATime {
-    /// `None` where leases do not come from voters.
-    pub(crate) voters: Option<usize>,
+    /// False where leases do not come from voters.
+    pub(crate) votes: bool,
 }
 
 impl Invariant for OneReignAtATime {
@@ -20,10 +20,9 @@ impl Invariant for OneReignAtATime {
             let (a, b) = (members[one.node], members[other.node]);
             return Err(format!("{a} leads in epoch {} while {b} leads in epoch {}", one.epoch, other.epoch));
         }
-        let Some(of) = self.voters else { return Ok(()) };
-        match leaders.iter().find(|leader| 2 * leader.bound <= of) {
+        match leaders.iter().find(|leader| self.votes && 2 * leader.bound <= leader.of) {
             None => Ok(()),
-            Some(Leader { node, epoch, bound }) => {
+            Some(Leader { node, epoch, bound, of }) => {
                 let who = members[*node];
                 Err(format!("{who} leads in epoch {epoch} and only {bound} of {of} voters are bound to it"))
             }
