@@ -36,6 +36,7 @@ pub struct Bare<E> {
     views: Vec<View>,
     settings: Settings,
     elects: Elects,
+    needs_all: bool,
     pub timers: Timers,
     /// How many nodes may start an election: all, unless that gives too many states.
     pub max_starts: usize,
@@ -100,9 +101,19 @@ pub enum Cause<L, T> {
 
 type Step<E> = (usize, Cause<<E as Protocol>::Link, <E as Protocol>::Timer>);
 
-/// The sparsest graph in which no single link matters.
-pub(crate) fn circle(n: usize) -> Vec<(usize, usize)> {
-    (0..n).map(|at| (at, (at + 1) % n)).filter(|(a, b)| a != b).collect()
+/// A path; from four nodes on with a triangle at its beginning. The death of the last node but one divides it.
+pub(crate) fn links_with_cut(n: usize) -> Vec<(usize, usize)> {
+    let path = (1..n).map(|at| (at - 1, at));
+    path.chain((n > 3).then_some((0, 2))).collect()
+}
+
+/// Every set of links that connects the members 1 to n.
+pub fn connected_graphs(n: usize) -> Vec<View> {
+    let pairs: Vec<(usize, usize)> = (0..n).flat_map(|b| (0..b).map(move |a| (a, b))).collect();
+    let chosen = |set: usize| pairs.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1).map(|(_, &pair)| pair);
+    let uids = || (1..=n as u32).map(Uid::plain).collect();
+    let graphs = (0..1_usize << pairs.len()).map(|set| View::graph(uids(), &chosen(set).collect::<Vec<_>>()));
+    graphs.filter(|view| view.distances(0, |_| true).iter().all(Option::is_some)).collect()
 }
 
 impl<E: Election> Bare<E> {
@@ -112,12 +123,13 @@ impl<E: Election> Bare<E> {
         let views = match row.topology {
             Topology::Ring => rings(n),
             Topology::Mesh => vec![View::mesh((1..=n as u32).map(Uid::plain).collect())],
-            Topology::Graph => vec![View::graph((1..=n as u32).map(Uid::plain).collect(), &circle(n))],
+            Topology::Graph => connected_graphs(n),
         };
         Bare {
             views,
             settings,
             elects: row.elects,
+            needs_all: row.needs_all,
             timers: Timers::WhenQuiet,
             max_starts: n,
             crashes: 0,
@@ -131,9 +143,9 @@ impl<E: Election> Bare<E> {
         if self.elects == Elects::Anyone { self.views[0].len() } else { 1 }
     }
 
-    /// In a mesh timers detect crashes; a ring waits for ever, safely.
+    /// In most meshes timers detect crashes; a ring waits for ever, safely.
     fn detects_crashes(&self) -> bool {
-        self.views[0].topology() == Topology::Mesh
+        self.views[0].topology() == Topology::Mesh && !self.needs_all
     }
 
     fn start(&self, view: usize) -> State<E> {

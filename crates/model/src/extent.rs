@@ -24,7 +24,7 @@ impl Extent {
 }
 
 /// The effects that a driver would return if every write completed at once.
-pub(crate) fn rehearse<P: Protocol, W: Copy>(
+pub(crate) fn rehearse<P: Protocol, W: Copy + Ord>(
     driver: &mut Driver<P, W>,
     when: impl Fn(P::Timer, Span) -> W + Copy,
 ) -> Vec<Effect<P>> {

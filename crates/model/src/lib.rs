@@ -2,8 +2,11 @@
 //!
 //! - [`bare`]: an election machine of the catalog on reliable FIFO links.
 //! - [`synchronous`]: an algorithm of synchronous rounds, woken in every possible round.
+//! - [`mutex`]: a mutual exclusion of the catalog on reliable links.
 //! - [`members`]: whole members with connections, crashes between effects, restarts and false suspicions.
 //! - [`reign`]: the quorum's reign alone, with the clock, late and repeated messages, crashes and lost disks.
+//! - [`views`]: locks in views, with the clock, crashes, restarts, broken connections and changes of the leader.
+//! - [`locks`]: the lock service of a few voters and the sessions of two clients, under changing leaders.
 //! - [`extent`]: how many effects of a step are carried out before a crash or a slow write.
 //! - [`check`]: runs a model, reports how much of it was searched, and names the broken properties.
 //!
@@ -16,7 +19,10 @@
 pub mod bare;
 pub mod check;
 pub mod extent;
+pub mod locks;
 pub mod members;
+pub mod mutex;
 pub mod reign;
 pub mod synchronous;
 mod time;
+pub mod views;

@@ -235,7 +235,7 @@ impl<P: Subject> Members<P> {
         let view = match row.topology {
             Topology::Mesh => View::mesh(uids),
             Topology::Ring => View::ring(uids),
-            Topology::Graph => View::graph(uids, &crate::bare::circle(n)),
+            Topology::Graph => View::graph(uids, &crate::bare::links_with_cut(n)),
         };
         let mut settings = Settings::default();
         settings.election.wins = row.wins;

@@ -23,6 +23,7 @@ use algorithms::{Epoch, Input, NodeId, Protocol, Uid, View};
 use member::reign::{Holder, LossCause, Msg, Reign, ReignCommand, ReignEvent, ReignTimer, Vote, VoterRecord};
 use member::{Context, Incarnation, LeaseTimer, OnClose, Settings};
 use stateright::{Model, Property};
+use types::{Change, MemberList};
 
 use crate::extent::Extent;
 
@@ -31,6 +32,8 @@ mod node;
 pub mod properties;
 mod starts;
 mod steps;
+
+pub use starts::{Script, voter};
 
 /// What the model must know of a reign beside the `Protocol`; a planted bug wraps a [`Reign`] and passes it on.
 pub trait Subject:
@@ -58,7 +61,7 @@ impl Subject for Reign {
 pub struct Budget {
     /// How often the election chooses each member, for one attempt: after the attempt the choice is over until the next
     /// one. Members differ in nothing else, so the first two represent any two.
-    pub wants: [u8; 3],
+    pub wants: [u8; 5],
     pub transfers: u8,
     pub claims: u8,
     pub step_downs: u8,
@@ -80,11 +83,15 @@ pub struct Budget {
     pub children: u8,
     /// Writes that stay in flight for any time.
     pub slow_writes: u8,
+    /// Orders of the operator to change the list: see [`QuorumModel::changes`].
+    pub changes: u8,
+    /// Pending lists that take too long.
+    pub reverts: u8,
 }
 
 impl Budget {
     pub const NOTHING: Budget = Budget {
-        wants: [0; 3],
+        wants: [0; 5],
         transfers: 0,
         claims: 0,
         step_downs: 0,
@@ -98,10 +105,12 @@ impl Budget {
         closes: 0,
         children: 0,
         slow_writes: 0,
+        changes: 0,
+        reverts: 0,
     };
 
     /// Two members want to lead, once each.
-    pub const DUEL: Budget = Budget { wants: [1, 1, 0], ..Budget::NOTHING };
+    pub const DUEL: Budget = Budget { wants: [1, 1, 0, 0, 0], ..Budget::NOTHING };
 }
 
 /// How the probe before a bid is answered. It binds no voter, so its answers must not matter.
@@ -121,8 +130,12 @@ pub struct QuorumModel<P: Subject> {
     pub probes: Probes,
     /// If false, refusals are lost. A refusal only matters to a candidate that tries again.
     pub refusals: bool,
+    /// The orders that the operator may give to a leader, each at any time.
+    pub changes: Vec<Change>,
     /// Ticks of a lease. The promises behind it last one more: see [`member::Timing::reign`].
     lease: u8,
+    /// The list that the voters begin with.
+    first: Arc<MemberList>,
     /// Check this property alone.
     pub only: Option<&'static str>,
     initial: State<P>,
@@ -141,9 +154,14 @@ pub struct State<P: Subject> {
     /// Every (epoch, holder) that was announced to lead.
     announced_leaders: BTreeSet<(Epoch, Holder)>,
     ballots: BTreeSet<Ballot>,
+    /// Every list that a leader announced to be in force, in the order of their stamps.
+    in_force: BTreeSet<Arc<MemberList>>,
+    /// Every list that was on a disk or in a bid.
+    lists: BTreeSet<Arc<MemberList>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each mistake, independent of each other")]
 struct Node<P: Subject> {
     /// `None`: crashed. The value of a timer is its remaining ticks; `None` where the model does not count.
     driver: Option<Driver<P, Option<u8>>>,
@@ -171,6 +189,8 @@ struct Node<P: Subject> {
     wrong_cause: bool,
     /// The disk's epoch was smaller than before.
     went_back: bool,
+    /// The disk's list was older than before.
+    list_went_back: bool,
 }
 
 /// An announced leadership whose end was not announced.
@@ -184,7 +204,7 @@ struct Claim {
     handed_over: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct Flight {
     to: usize,
     from: usize,
@@ -217,7 +237,7 @@ enum Child {
 }
 
 /// A voter has answered a bid with yes, or made one itself.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct Ballot {
     epoch: Epoch,
     voter: usize,
@@ -226,7 +246,7 @@ struct Ballot {
     holder: Holder,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Action {
     /// Time passes, except by the clock of a member that stalls.
     Tick {
@@ -244,7 +264,7 @@ pub enum Action {
     },
 }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Cause {
     /// `again`: the message stays in flight, and may arrive once more.
     Receives {
@@ -280,8 +300,8 @@ impl<P: Subject> QuorumModel<P> {
         self.settings.on_close == OnClose::Immediate
     }
 
-    fn is_majority(&self, members: usize) -> bool {
-        2 * members > self.view.len()
+    fn position(&self, id: NodeId) -> usize {
+        self.view.position(id).expect("a member of the model")
     }
 }
 

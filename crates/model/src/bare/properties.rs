@@ -9,7 +9,7 @@ pub const BEST_WINS: &str = "E11: only the best wins";
 pub const ONCE: &str = "no node decides twice";
 pub const FINAL: &str = "E11: when all is quiet every node follows the best";
 pub const ONE_PER_TERM: &str = "E1: at most one winner per term";
-const ASSERTION_1: &str = "assertion 1 of the state vectors";
+const ASSERTION_1: &str = "assertions 1 and 3 of the state vectors";
 
 pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
     let mut all = vec![Property::sometimes("a node wins", |_, state: &State<E>| state.winners() > 0)];
@@ -95,13 +95,25 @@ fn decided<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
 /// A node that waits for ever is like a dead one, so a crash changes nothing where no timer detects it. Where a timer
 /// does, a dead winner is replaced.
 fn one_winner<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
+    if groups_may_differ(model, state) {
+        return true;
+    }
     if model.crashes > 0 && model.detects_crashes() {
         return state.living().filter(|(_, node)| node.outcome == Some(Outcome::Won)).count() <= 1;
     }
     state.winners() <= 1
 }
 
+/// Where there are groups, a crash may leave several with a leader each until they have merged.
+fn groups_may_differ<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
+    let grouped = state.living().filter_map(|(_, node)| node.driver.as_ref()?.machine().state_vector());
+    model.crashes > 0 && !over(model, state) && grouped.into_iter().any(|vector| vector.g.is_some())
+}
+
 fn agreement<E: Election>(model: &Bare<E>, state: &State<E>) -> bool {
+    if groups_may_differ(model, state) {
+        return true;
+    }
     let replaced = model.crashes > 0 && model.detects_crashes();
     let lives = |leader: Uid| state.living().any(|(at, _)| uid(model, state, at) == leader);
     let mut leaders = state.living().filter_map(|(at, node)| leader(model, state, at, node.outcome));
@@ -122,14 +134,16 @@ fn leader<E: Election>(model: &Bare<E>, state: &State<E>, at: usize, outcome: Op
     }
 }
 
-/// Two nodes in Reorganization or Normal have the same coordinator; two in Normal the same task.
+/// Two nodes (of the same group, where there are groups) in Reorganization or Normal have the same coordinator; two in
+/// Normal the same task.
 fn assertion_1<E: Election>(_: &Bare<E>, state: &State<E>) -> bool {
-    let settled = || vectors(state, Status::Reorganization).chain(vectors(state, Status::Normal));
-    let mut coordinators = settled().map(|vector| vector.c);
-    let first = coordinators.next();
-    let mut tasks = vectors(state, Status::Normal).map(|vector| vector.d);
-    let task = tasks.next();
-    coordinators.all(|c| Some(c) == first) && tasks.all(|d| Some(d) == task)
+    let settled: Vec<_> = vectors(state, Status::Reorganization).chain(vectors(state, Status::Normal)).collect();
+    settled.iter().enumerate().all(|(i, a)| {
+        settled[..i].iter().filter(|b| b.g == a.g).all(|b| {
+            let normal = a.s == Status::Normal && b.s == Status::Normal;
+            a.c == b.c && (!normal || a.d == b.d)
+        })
+    })
 }
 
 fn vectors<E: Election>(state: &State<E>, s: Status) -> impl Iterator<Item = algorithms::StateVector> {

@@ -65,7 +65,7 @@ impl<E: Election> State<E> {
         for node in &mut self.nodes {
             if node.driver.as_ref().is_some_and(|driver| driver.timers().iter().next().is_some()) {
                 let driver = Arc::make_mut(node).driver.as_mut().expect("it lives");
-                driver.timers_mut().iter_mut().for_each(|(_, span)| *span = after(*span, elapsed));
+                driver.timers_mut().shift(|_, span| after(span, elapsed));
             }
         }
     }

@@ -1,5 +1,7 @@
 //! What must hold of a cluster, and what must be possible so that the model is not vacuous.
 
+use algorithms::Topology;
+
 use super::node::PATIENCE;
 use super::{Budget, Child, Elects, Members, Node, Property, State, Subject};
 
@@ -120,15 +122,36 @@ fn rests<P: Subject>(model: &Members<P>, state: &State<P>) -> bool {
     state.wires.is_empty() && model.progress(state).is_empty()
 }
 
-/// One leader, one epoch, and the leader lives.
+/// The living members that can reach each other: all of them, unless they are linked as a graph and only so.
+fn components<P: Subject>(model: &Members<P>, state: &State<P>) -> Vec<Vec<usize>> {
+    let mut left: Vec<usize> = state.living().map(|(at, _)| at).collect();
+    if P::LEASES || model.view.topology() != Topology::Graph {
+        return vec![left];
+    }
+    let mut components = Vec::new();
+    while let Some(&first) = left.first() {
+        let reached = model.view.distances(first, |at| left.contains(&at));
+        let (component, rest) = left.into_iter().partition(|&at| reached[at].is_some());
+        components.push(component);
+        left = rest;
+    }
+    components
+}
+
+/// In each component one leader, one epoch, and the leader lives in it.
 pub(super) fn agree<P: Subject>(model: &Members<P>, state: &State<P>) -> bool {
-    let mut standings = state.living().map(|(_, node)| node.standing.map(|s| (s.leader, s.epoch)));
-    let Some(first) = standings.next() else { return true };
-    let lives = first.is_some_and(|(leader, _)| state.living().any(|(at, _)| leader == Some(model.id(at))));
-    lives && standings.all(|standing| standing == first)
+    components(model, state).iter().all(|component| {
+        let standing = |&at: &usize| state.nodes[at].standing.map(|s| (s.leader, s.epoch));
+        let Some(first) = component.first().map(standing) else { return true };
+        let lives = first.is_some_and(|(leader, _)| component.iter().any(|&at| leader == Some(model.id(at))));
+        lives && component.iter().all(|at| standing(at) == first)
+    })
 }
 
 fn best_leads<P: Subject>(model: &Members<P>, state: &State<P>) -> bool {
-    let best = model.settings.election.wins.best(state.living().map(|(at, _)| model.view.members()[at]));
-    state.living().all(|(_, node)| node.standing.and_then(|standing| standing.leader) == best.map(|uid| uid.id))
+    components(model, state).iter().all(|component| {
+        let best = model.settings.election.wins.best(component.iter().map(|&at| model.view.members()[at]));
+        let leader = |&at: &usize| state.nodes[at].standing.and_then(|standing| standing.leader);
+        component.iter().all(|at| leader(at) == best.map(|uid| uid.id))
+    })
 }

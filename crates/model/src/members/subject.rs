@@ -73,7 +73,7 @@ impl Referee for Quorum {
             ReignTimer::Lease(_) | ReignTimer::Renew => Class::Upkeep,
             ReignTimer::Promise => Class::Promise,
             ReignTimer::Settle => Class::Settle,
-            ReignTimer::Retry | ReignTimer::Leap => Class::Other,
+            ReignTimer::Retry | ReignTimer::Leap | ReignTimer::Change => Class::Other,
         }
     }
 

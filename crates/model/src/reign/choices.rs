@@ -30,8 +30,8 @@ impl<P: Subject> QuorumModel<P> {
             steps.extend((state.left.wipes > 0 && node.disk.is_some()).then_some((at, Cause::RestartsBlank)));
         }
         for (node, cause) in steps {
-            let extents = self.extents(state, node, cause).into_iter();
-            actions.extend(extents.map(|extent| Action::Step { node, cause, extent }));
+            let extents = self.extents(state, node, &cause).into_iter();
+            actions.extend(extents.map(|extent| Action::Step { node, cause: cause.clone(), extent }));
         }
     }
 
@@ -49,17 +49,18 @@ impl<P: Subject> QuorumModel<P> {
     /// The inputs that a member without a due timer may get.
     fn inputs(&self, state: &State<P>, at: usize, node: &Node<P>, steps: &mut Vec<(usize, Cause)>) {
         let left = state.left;
-        for &Flight { from, message, .. } in state.flying.iter().filter(|flight| flight.to == at) {
-            steps.push((at, Cause::Receives { from, message, again: false }));
+        for Flight { from, message, .. } in state.flying.iter().filter(|flight| flight.to == at) {
+            let receives = |again| Cause::Receives { from: *from, message: message.clone(), again };
+            steps.push((at, receives(false)));
             if left.duplicates > 0 {
-                steps.push((at, Cause::Receives { from, message, again: true }));
+                steps.push((at, receives(true)));
             }
         }
         let leads = node.claim.is_some();
         // A candidate's renewal only makes it renew as soon as it leads, which a leader here may do at any moment.
         let again = node.timers().filter(|&(timer, _)| match timer {
             ReignTimer::Renew => leads,
-            ReignTimer::Retry => true,
+            ReignTimer::Retry | ReignTimer::Change => true,
             // No epoch of a model leaps.
             ReignTimer::Promise | ReignTimer::Settle | ReignTimer::Lease(_) | ReignTimer::Leap => false,
         });
@@ -69,6 +70,9 @@ impl<P: Subject> QuorumModel<P> {
         let stands = leads || node.timers().any(|(timer, _)| matches!(timer, ReignTimer::Lease(_)));
         let mut tell = |may: bool, command| steps.extend(may.then_some((at, Cause::Told(command))));
         tell(left.wants.get(at).is_some_and(|&wants| wants > 0) && !leads, ReignCommand::Want);
+        for change in &self.changes {
+            tell(left.changes > 0 && leads, ReignCommand::Change(change.clone()));
+        }
         tell(left.claims > 0 && !leads, ReignCommand::Claim);
         tell(left.step_downs > 0 && stands, ReignCommand::StepDown);
         for peer in self.view.others(self.id(at)) {
@@ -86,7 +90,7 @@ impl<P: Subject> QuorumModel<P> {
 
     /// The extents that the effects of this step may have. A crash is checked where it makes a difference; after the
     /// last effect it is a crash between two steps.
-    fn extents(&self, state: &State<P>, node: usize, cause: Cause) -> Vec<Extent> {
+    fn extents(&self, state: &State<P>, node: usize, cause: &Cause) -> Vec<Extent> {
         let mut extents = vec![Extent::Whole];
         if state.left.crashes + state.left.slow_writes == 0 {
             return extents;
@@ -97,7 +101,7 @@ impl<P: Subject> QuorumModel<P> {
         let effects = rehearse(driver, |timer, _| self.ticks(timer));
         if state.left.crashes > 0 {
             let seen = |effect: &Effect<P>| match effect {
-                Effect::Send { message, .. } => self.carries(*message),
+                Effect::Send { message, .. } => self.carries(message),
                 Effect::Persist(_) | Effect::Store(_) | Effect::Announce(_) => true,
                 Effect::SetTimer(..) | Effect::CancelTimer(_) => false,
             };
@@ -111,12 +115,14 @@ impl<P: Subject> QuorumModel<P> {
     }
 
     /// Does this message need to be in the network? A request for answers that are assumed does not.
-    pub(super) fn carries(&self, message: Msg) -> bool {
+    pub(super) fn carries(&self, message: &Msg) -> bool {
         match message {
             Msg::Probe { .. } | Msg::ProbeOk { .. } | Msg::ProbeDenied { .. } | Msg::Free => {
                 self.probes == Probes::Asked
             }
             Msg::Refuse { .. } => self.refusals,
+            // What a list is reported for shows in bids and answers as well.
+            Msg::List { .. } => false,
             _ => true,
         }
     }
@@ -128,17 +134,20 @@ impl Budget {
         match timer {
             ReignTimer::Renew => self.renewals > 0,
             ReignTimer::Retry => self.retries > 0,
+            ReignTimer::Change => self.reverts > 0,
             // The epochs of a model are small.
             ReignTimer::Leap => false,
             ReignTimer::Promise | ReignTimer::Settle | ReignTimer::Lease(_) => true,
         }
     }
 
-    pub(super) fn spend(&mut self, node: usize, cause: Cause) {
+    pub(super) fn spend(&mut self, node: usize, cause: &Cause) {
         let what = match cause {
             Cause::Receives { again: true, .. } => &mut self.duplicates,
             Cause::Fires(ReignTimer::Renew) => &mut self.renewals,
             Cause::Fires(ReignTimer::Retry) => &mut self.retries,
+            Cause::Fires(ReignTimer::Change) => &mut self.reverts,
+            Cause::Told(ReignCommand::Change(_)) => &mut self.changes,
             Cause::Told(ReignCommand::Want) => &mut self.wants[node],
             Cause::Told(ReignCommand::Transfer { .. }) => &mut self.transfers,
             Cause::Told(ReignCommand::Claim) => &mut self.claims,

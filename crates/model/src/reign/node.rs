@@ -22,14 +22,13 @@ impl<P: Subject> Node<P> {
             owes_handover: false,
             wrong_cause: false,
             went_back: false,
+            list_went_back: false,
         }
     }
 
     pub(super) fn tick(&mut self) {
         if let Some(driver) = &mut self.driver {
-            for left in driver.timers_mut().iter_mut().filter_map(|(_, left)| left.as_mut()) {
-                *left -= 1;
-            }
+            driver.timers_mut().shift(|_, left| left.map(|left| left - 1));
         }
         if let Some(claim) = &mut self.claim {
             claim.left = claim.left.saturating_sub(1);
@@ -42,18 +41,19 @@ impl<P: Subject> Node<P> {
 
     /// Its process ends.
     pub(super) fn ends(&mut self) {
-        let dead = Node::new(self.disk);
+        let dead = Node::new(self.disk.clone());
         let alive = std::mem::replace(self, dead);
         self.lost_disks = alive.lost_disks;
         self.past = alive.past;
         self.wrong_cause = alive.wrong_cause;
         self.went_back = alive.went_back;
+        self.list_went_back = alive.list_went_back;
     }
 
     /// `left`: ticks until the deadline of the event.
     pub(super) fn announced(&mut self, event: &ReignEvent, left: u8, holder: Holder) {
         match *event {
-            ReignEvent::Leading { epoch, until, no_child } => {
+            ReignEvent::Leading { epoch, until, no_child, .. } => {
                 let handed_over = self.succeeds == Some(epoch);
                 self.claim = Some(Claim { epoch, until, left, extended: false, handed_over });
                 self.child.starts(no_child);
@@ -75,7 +75,8 @@ impl<P: Subject> Node<P> {
             ReignEvent::Granted { .. }
             | ReignEvent::PromiseEnded { .. }
             | ReignEvent::SuccessionFailed
-            | ReignEvent::StopChildren => {}
+            | ReignEvent::StopChildren
+            | ReignEvent::List(_) => {}
         }
     }
 
@@ -88,8 +89,13 @@ impl<P: Subject> Node<P> {
     }
 
     pub(super) fn write(&mut self, record: VoterRecord) {
-        let epoch = |disk: Option<VoterRecord>| disk.and_then(|record| record.vote).map(|vote| vote.epoch);
-        self.went_back |= epoch(Some(record)) < epoch(self.disk);
+        let vote = |disk: Option<&VoterRecord>| {
+            let vote = disk.and_then(|record| record.vote.as_ref());
+            (vote.map(|vote| vote.epoch), vote.map(|vote| vote.list.stamp))
+        };
+        let (before, now) = (vote(self.disk.as_ref()), vote(Some(&record)));
+        self.went_back |= now.0 < before.0;
+        self.list_went_back |= now.1 < before.1;
         self.disk = Some(record);
     }
 }

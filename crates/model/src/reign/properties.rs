@@ -2,7 +2,9 @@
 
 use algorithms::drive::Driver;
 
-use super::{Ballot, Epoch, Holder, Msg, Node, NodeId, Property, QuorumModel, ReignTimer, State, Subject};
+use super::{
+    Arc, Ballot, Epoch, Holder, MemberList, Msg, Node, NodeId, Property, QuorumModel, ReignTimer, State, Subject,
+};
 
 pub const ONE_PER_EPOCH: &str = "E1: one holder leads an epoch";
 pub const ONE_AT_A_TIME: &str = "E3: no two lead at the same time";
@@ -12,6 +14,10 @@ pub const WITHIN_LEASE: &str = "E10: no leader claims past its lease";
 pub const BOUND: &str = "E3: a majority is bound to the holder of a running lease";
 pub const EPOCHS_GROW: &str = "E2: no epoch on a disk goes back";
 pub const ONE_ID: &str = "E14: no two voters agree on different ids";
+pub const ONE_LIST: &str = "E15: no two lists have one stamp";
+pub const LISTS_GROW: &str = "E16: no list on a disk is replaced by an older one";
+pub const ONE_APART: &str = "E17: lists in force one after the other differ by one voter";
+pub const ON_DISKS: &str = "E18: a list in force is on the disks of a majority of its voters";
 pub const FITTING_CAUSE: &str = "a loss of leadership names its cause";
 
 pub(super) fn of<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel<P>>> {
@@ -32,9 +38,10 @@ pub(super) fn of<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel
         }),
         Property::always(FITTING_CAUSE, |_, state: &State<P>| state.nodes.iter().all(|node| !node.wrong_cause)),
         Property::always(BOUND, |model, state| {
-            claims(state)
-                .into_iter()
-                .all(|holder| model.is_majority(state.nodes.iter().filter(|node| is_bound(node, holder)).count()))
+            claims(state).into_iter().all(|holder| {
+                let bound = |id| is_bound(&state.nodes[model.position(id)], holder);
+                list_of(state, holder).is_none_or(|list| list.is_majority(bound))
+            })
         }),
         Property::always(EPOCHS_GROW, |_, state: &State<P>| state.nodes.iter().all(|node| !node.went_back)),
         Property::sometimes("a member leads", |_, state| !claims(state).is_empty()),
@@ -43,6 +50,7 @@ pub(super) fn of<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel
                 && state.living().all(|(_, node, _)| node.timers().all(|(_, left)| left.is_none()))
         }),
     ];
+    all.extend(of_lists(model));
     if model.settings.names_cluster {
         all.push(Property::always(ONE_ID, |_, state: &State<P>| {
             let agreed: Vec<_> = agreed_ids(state).collect();
@@ -76,7 +84,8 @@ pub(super) fn of<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel
     }
     if budget.restarts > 0 {
         all.push(Property::sometimes("a restarted voter grants again", |_, state: &State<P>| {
-            let restarted = |at: usize| state.nodes[at].disk.is_some_and(|record| record.incarnation.counter > 1);
+            let restarted =
+                |at: usize| state.nodes[at].disk.as_ref().is_some_and(|record| record.incarnation.counter > 1);
             state.flying.iter().any(|flight| matches!(flight.message, Msg::Ack { .. }) && restarted(flight.from))
         }));
     }
@@ -96,7 +105,40 @@ pub(super) fn of<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel
     }
     if budget.wipes > 0 {
         all.push(Property::sometimes("a voter that lost its disk has learnt", |_, state: &State<P>| {
-            state.nodes.iter().any(|node| node.lost_disks > 0 && node.disk.is_some_and(|record| record.vote.is_some()))
+            let votes = |node: &Node<P>| node.disk.as_ref().is_some_and(|record| record.vote.is_some());
+            state.nodes.iter().any(|node| node.lost_disks > 0 && votes(node))
+        }));
+    }
+    all
+}
+
+/// What must hold of the lists of members.
+fn of_lists<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel<P>>> {
+    let mut all = vec![
+        Property::always(LISTS_GROW, |_: &QuorumModel<P>, state: &State<P>| {
+            state.nodes.iter().all(|node| !node.list_went_back)
+        }),
+        Property::always(ONE_LIST, |_: &QuorumModel<P>, state: &State<P>| {
+            let stamps: Vec<_> = state.lists.iter().map(|list| list.stamp).collect();
+            stamps.windows(2).all(|pair| pair[0] != pair[1])
+        }),
+        Property::always(ONE_APART, |model: &QuorumModel<P>, state: &State<P>| {
+            let lists: Vec<_> = std::iter::once(&model.first).chain(&state.in_force).collect();
+            lists.windows(2).all(|pair| pair[0].voters_apart(pair[1]) <= 1)
+        }),
+        Property::always(ON_DISKS, |model: &QuorumModel<P>, state: &State<P>| {
+            let has = |id, list: &MemberList| {
+                let node = &state.nodes[model.position(id)];
+                let vote = node.disk.as_ref().and_then(|record| record.vote.as_ref());
+                node.lost_disks > 0 || vote.is_some_and(|vote| vote.list.stamp >= list.stamp)
+            };
+            state.in_force.iter().all(|list| list.is_majority(|id| has(id, list)))
+        }),
+    ];
+    if model.budget.changes > 0 {
+        all.push(Property::sometimes("a list with other voters is in force", |model, state: &State<P>| {
+            let before = model.initial.in_force.len();
+            state.in_force.len() > before && state.in_force.iter().any(|list| list.voters_apart(&model.first) > 0)
         }));
     }
     all
@@ -104,7 +146,7 @@ pub(super) fn of<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel
 
 /// The ids that voters have on disk as agreed.
 fn agreed_ids<P: Subject>(state: &State<P>) -> impl Iterator<Item = member::ClusterId> + '_ {
-    let marks = state.nodes.iter().filter_map(|node| node.disk.and_then(|record| record.cluster));
+    let marks = state.nodes.iter().filter_map(|node| node.disk.as_ref().and_then(|record| record.cluster));
     marks.filter(|mark| mark.agreed).map(|mark| mark.id)
 }
 
@@ -131,13 +173,18 @@ fn claims_within_lease<P: Subject>(node: &Node<P>, driver: &Driver<P, Option<u8>
 /// A crashed voter will settle with the record on its disk before it grants anything. A leader that knows that it leads
 /// no more, and has not announced it yet, grants nothing to another holder before the announcement.
 fn is_bound<P: Subject>(node: &Node<P>, to: Holder) -> bool {
-    match &node.driver {
-        Some(driver) => {
-            let reign = driver.machine().reign();
-            reign.binds(to) || (reign.holder() == to && driver.owes_effects())
-        }
-        None => node.disk.and_then(|record| record.vote).is_none_or(|vote| vote.holder == Some(to)),
+    if let Some(driver) = &node.driver {
+        let reign = driver.machine().reign();
+        return reign.binds(to) || (reign.holder() == to && driver.owes_effects());
     }
+    let vote = node.disk.as_ref().and_then(|record| record.vote.as_ref());
+    vote.is_none_or(|vote| vote.holder == Some(to))
+}
+
+/// The list that the lease of this holder stands on, if its process runs.
+fn list_of<P: Subject>(state: &State<P>, holder: Holder) -> Option<&Arc<MemberList>> {
+    let mut living = state.living().map(|(_, _, driver)| driver.machine().reign());
+    living.find(|reign| reign.holder() == holder)?.proposal().map(|(force, _)| force)
 }
 
 fn granted_by_majority<P: Subject>(model: &QuorumModel<P>, state: &State<P>) -> bool {
@@ -146,6 +193,6 @@ fn granted_by_majority<P: Subject>(model: &QuorumModel<P>, state: &State<P>) -> 
             let of = |vote: &Ballot| (vote.epoch, vote.voter, vote.holder) == (epoch, voter, holder);
             state.ballots.iter().any(of)
         };
-        model.is_majority((0..model.view.len()).filter(|&voter| granted(voter)).count())
+        std::iter::once(&model.first).chain(&state.lists).any(|list| list.is_majority(|id| granted(model.position(id))))
     })
 }

@@ -2,6 +2,8 @@
 
 use algorithms::Span;
 use algorithms::drive::{Driver, Effect};
+use member::ListEvent;
+use types::Stamp;
 
 use super::{
     Action, Arc, Cause, Context, End, Extent, Flight, Input, LossCause, Msg, NodeId, PastClaim, Probes, QuorumModel,
@@ -25,7 +27,7 @@ impl<P: Subject> QuorumModel<P> {
                 self.crash(&mut next, node);
             }
             Action::Step { node, cause, extent } => {
-                self.run(&mut next, node, cause);
+                self.run(&mut next, node, &cause);
                 self.carry_out(&mut next, node, extent);
                 match extent {
                     Extent::Crash(_) => self.crash(&mut next, node),
@@ -39,25 +41,25 @@ impl<P: Subject> QuorumModel<P> {
     }
 
     /// Feeds the member; its effects are not yet carried out.
-    pub(super) fn run(&self, state: &mut State<P>, node: usize, cause: Cause) {
+    pub(super) fn run(&self, state: &mut State<P>, node: usize, cause: &Cause) {
         let ctx = self.ctx(node, state.starts);
         state.left.spend(node, cause);
         match cause {
             Cause::Receives { from, message, again: false } => {
-                state.flying.remove(&Flight { to: node, from, message });
+                state.flying.remove(&Flight { to: node, from: *from, message: message.clone() });
             }
-            Cause::Sees(from, holder) => {
+            &Cause::Sees(from, holder) => {
                 state.ends.remove(&End { to: node, from, holder });
                 state.flying.retain(|flight| (flight.from, flight.to) != (from, node));
             }
             Cause::Restarts | Cause::RestartsBlank => {
                 state.starts += 1;
                 let at = Arc::make_mut(&mut state.nodes[node]);
-                if cause == Cause::RestartsBlank {
+                if *cause == Cause::RestartsBlank {
                     at.disk = None;
                     at.lost_disks += 1;
                 }
-                at.driver = Some(Driver::start(&ctx, at.disk));
+                at.driver = Some(Driver::start(&ctx, at.disk.clone()));
                 return;
             }
             _ => {}
@@ -71,9 +73,9 @@ impl<P: Subject> QuorumModel<P> {
     }
 
     /// The cause that a loss must name if this step causes it.
-    fn loss(&self, state: &State<P>, node: usize, cause: Cause) -> Option<LossCause> {
+    fn loss(&self, state: &State<P>, node: usize, cause: &Cause) -> Option<LossCause> {
         match cause {
-            Cause::Fires(ReignTimer::Lease(lease)) => {
+            &Cause::Fires(ReignTimer::Lease(lease)) => {
                 let in_hand = state.nodes[node].claim.is_none_or(|claim| claim.until == lease);
                 in_hand.then_some(LossCause::LeaseEnded)
             }
@@ -89,10 +91,10 @@ impl<P: Subject> QuorumModel<P> {
         }
     }
 
-    fn feed(&self, state: &mut State<P>, node: usize, cause: Cause, ctx: &Context<'_>) {
+    fn feed(&self, state: &mut State<P>, node: usize, cause: &Cause, ctx: &Context<'_>) {
         let at = Arc::make_mut(&mut state.nodes[node]);
         let asked = if let Cause::Fires(ReignTimer::Retry) | Cause::Assented = cause { at.asked.take() } else { None };
-        match cause {
+        match *cause {
             Cause::Written => return at.complete_write(),
             Cause::Fires(ReignTimer::Lease(lease)) => {
                 // A claim ends with its lease, whatever the member announces then.
@@ -105,23 +107,23 @@ impl<P: Subject> QuorumModel<P> {
         let driver = at.driver.as_mut().expect("only the living take steps");
         match cause {
             Cause::Receives { from, message, .. } => {
-                driver.step(ctx, Input::Message { from: self.id(from), message });
+                driver.step(ctx, Input::Message { from: self.id(*from), message: message.clone() });
             }
-            Cause::Fires(timer) => driver.fire(ctx, timer),
+            Cause::Fires(timer) => driver.fire(ctx, *timer),
             Cause::Told(command) => {
-                driver.step(ctx, Input::Command(command));
+                driver.step(ctx, Input::Command(command.clone()));
                 // Otherwise a member that wants to lead bids for the next epoch, and the next, without end.
                 driver.step(ctx, Input::Command(ReignCommand::Yield));
             }
-            Cause::Closes(peer) => driver.step(ctx, Input::PeerDown(self.id(peer))),
+            Cause::Closes(peer) => driver.step(ctx, Input::PeerDown(self.id(*peer))),
             Cause::Sees(from, holder) => {
-                driver.step(ctx, Input::Command(ReignCommand::Closed(holder)));
-                driver.step(ctx, Input::PeerDown(self.id(from)));
+                driver.step(ctx, Input::Command(ReignCommand::Closed(*holder)));
+                driver.step(ctx, Input::PeerDown(self.id(*from)));
             }
             Cause::Assented => {
                 let message = Msg::ProbeOk { request: asked.expect("a probe was sent") };
                 for peer in self.view.others(ctx.me.id) {
-                    driver.step(ctx, Input::Message { from: peer.id, message });
+                    driver.step(ctx, Input::Message { from: peer.id, message: message.clone() });
                 }
             }
             Cause::Written | Cause::Restarts | Cause::RestartsBlank => unreachable!("it is no input"),
@@ -151,8 +153,17 @@ impl<P: Subject> QuorumModel<P> {
                     let left = driver.deadline_of(&event).flatten().unwrap_or(0);
                     let holder = driver.machine().reign().holder();
                     at.announced(&event, left, holder);
-                    if let super::ReignEvent::Leading { epoch, .. } = event {
-                        state.announced_leaders.insert((epoch, holder));
+                    match event {
+                        super::ReignEvent::Leading { epoch, .. } => {
+                            state.announced_leaders.insert((epoch, holder));
+                        }
+                        super::ReignEvent::List(ListEvent::InForce(list)) => {
+                            state.in_force.insert(list);
+                        }
+                        super::ReignEvent::List(ListEvent::Adopted(list)) => {
+                            state.lists.insert(list);
+                        }
+                        _ => {}
                     }
                 }
             }
@@ -175,20 +186,23 @@ impl<P: Subject> QuorumModel<P> {
     fn send(&self, state: &mut State<P>, node: usize, to: NodeId, message: Msg) {
         let at = Arc::make_mut(&mut state.nodes[node]);
         let disk = at.lost_disks;
-        match message {
-            Msg::Probe { request, .. } if self.probes == Probes::Assumed => at.asked = Some(request),
-            Msg::Bid { epoch, holder, after, .. } => {
-                at.succeeds = after.map(|_| epoch);
-                state.ballots.insert(super::Ballot { epoch, voter: node, disk, holder });
+        match &message {
+            &Msg::Probe { request, .. } if self.probes == Probes::Assumed => at.asked = Some(request),
+            Msg::Bid { epoch, holder, after, list, .. } => {
+                at.succeeds = after.map(|_| *epoch);
+                state.ballots.insert(super::Ballot { epoch: *epoch, voter: node, disk, holder: *holder });
+                if list.stamp > Stamp::FIRST {
+                    state.lists.insert(Arc::clone(list));
+                }
             }
-            Msg::Ack { epoch, incarnation, .. } => {
+            &Msg::Ack { epoch, incarnation, .. } => {
                 let holder = super::Holder { id: to, incarnation };
                 state.ballots.insert(super::Ballot { epoch, voter: node, disk, holder });
             }
             Msg::Handover(_) => at.owes_handover = false,
             _ => {}
         }
-        let arrives = |&to: &usize| self.carries(message) && (!self.closing_frees() || state.is_open(node, to));
+        let arrives = |&to: &usize| self.carries(&message) && (!self.closing_frees() || state.is_open(node, to));
         if let Some(to) = self.view.position(to).filter(arrives) {
             state.flying.insert(Flight { to, from: node, message });
         }
@@ -218,7 +232,7 @@ impl<P: Subject> QuorumModel<P> {
         match timer {
             ReignTimer::Lease(_) => Some(self.lease),
             ReignTimer::Promise | ReignTimer::Settle => Some(self.lease + 1),
-            ReignTimer::Renew | ReignTimer::Retry | ReignTimer::Leap => None,
+            ReignTimer::Renew | ReignTimer::Retry | ReignTimer::Leap | ReignTimer::Change => None,
         }
     }
 
@@ -229,7 +243,7 @@ impl<P: Subject> QuorumModel<P> {
             ReignTimer::Promise => assert_eq!(span.min, timing.lease),
             ReignTimer::Settle => assert!(span.min >= timing.lease),
             ReignTimer::Lease(_) => assert!(span.max <= timing.reign() && timing.reign() < timing.lease),
-            ReignTimer::Renew | ReignTimer::Retry | ReignTimer::Leap => {}
+            ReignTimer::Renew | ReignTimer::Retry | ReignTimer::Leap | ReignTimer::Change => {}
         }
     }
 }

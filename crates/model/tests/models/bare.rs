@@ -24,19 +24,26 @@ impl Visitor for Case {
     fn election<E: Election>(self, row: &'static Row) -> Option<Report> {
         let Case { n, wins, timers, crashes } = self;
         // Only timers can be early, and an algorithm that is never done begins anew for ever.
-        if timers != Timers::WhenQuiet && (row.topology != Topology::Mesh || E::LIFE != Life::PerRound) {
+        if timers != Timers::WhenQuiet && (row.topology != Topology::Mesh || row.needs_all || E::LIFE != Life::PerRound)
+        {
             return None;
         }
         let mut model = Bare::<E>::new(row, n, wins);
         (model.timers, model.crashes) = (timers, crashes);
-        if n > 3 && (E::LIFE == Life::Continuous || row.elects == Elects::Anyone) {
+        let large = E::LIFE == Life::Continuous || row.needs_all || row.elects == Elects::Anyone;
+        if n > 3 && (large || row.topology == Topology::Graph) {
             model.max_starts = 1;
         }
         let chance =
             if row.elects == Elects::Anyone { format!(", {} messages", model.max_sent) } else { String::new() };
         let starts = if model.max_starts < n { ", one start" } else { "" };
         let label = format!("{} n={n}, {wins:?} wins, {timers:?}, {crashes} crashes{chance}{starts}", row.name);
-        Some(examine(label, &model, Limits::new(if crashes > 0 { 250_000 } else { 3_000_000 }, 50_000)))
+        let search = match crashes {
+            0 if row.topology == Topology::Graph && n > 3 => 400_000,
+            0 if !is_talkative(row, n) => 3_000_000,
+            _ => 250_000,
+        };
+        Some(examine(label, &model, Limits::new(search, 50_000)))
     }
 
     fn rounds<R: Rounds>(self, row: &'static Row) -> Option<Report> {
@@ -49,9 +56,15 @@ impl Visitor for Case {
     }
 }
 
-/// Where chance decides, four nodes are too many to see everything.
+/// Where chance decides, or every node asks every other one, four nodes are too many to see everything; so are all 38
+/// connected graphs of four nodes.
 fn must_be_complete(row: &Row, n: usize) -> bool {
-    row.elects != Elects::Anyone || n < 4
+    !is_talkative(row, n) && (n < 4 || (row.elects != Elects::Anyone && row.topology != Topology::Graph))
+}
+
+/// So many messages are under way at once that their orders cannot all be visited.
+fn is_talkative(row: &Row, n: usize) -> bool {
+    row.topology == Topology::Mesh && (row.bounds)(n).best > 20.0
 }
 
 #[test]
@@ -70,7 +83,8 @@ fn the_lowest_wins_as_well_as_the_highest() {
     for row in catalog::ROWS {
         for n in 2..=3 {
             if let Some(report) = catalog::dispatch(row, Case { n, wins: Wins::Lowest, ..HEALTHY }) {
-                report.holds().is_complete();
+                report.holds();
+                assert!(report.complete || !must_be_complete(row, n), "{}: not complete", report.label);
             }
         }
     }

@@ -52,25 +52,25 @@ impl Visitor for Case {
 #[test]
 fn a_cold_start_agrees_and_no_epoch_has_two_leaders() {
     Case { n: 2, cold: true, budget: NOTHING, limits: Limits::new(50_000, 20_000) }.check();
-    Case { n: 3, cold: true, budget: NOTHING, limits: Limits::new(150_000, 20_000) }.check();
+    Case { n: 3, cold: true, budget: NOTHING, limits: Limits::new(100_000, 20_000) }.check();
 }
 
 #[test]
 fn elections_wished_for_at_the_same_time_give_no_epoch_two_leaders() {
     let budget = Budget { elects: 2, ..NOTHING };
-    Case { n: 3, cold: false, budget, limits: Limits::new(150_000, 20_000) }.check();
+    Case { n: 3, cold: false, budget, limits: Limits::new(100_000, 20_000) }.check();
 }
 
 #[test]
 fn two_members_survive_a_crash_between_effects_and_a_restart_during_a_cold_start() {
     let budget = Budget { crashes: 1, restarts: 1, ..NOTHING };
-    Case { n: 2, cold: true, budget, limits: Limits::new(60_000, 20_000) }.check();
+    Case { n: 2, cold: true, budget, limits: Limits::new(40_000, 20_000) }.check();
 }
 
 #[test]
 fn two_members_survive_a_crash_a_restart_a_false_suspicion_and_an_early_timer() {
     let budget = Budget { crashes: 1, restarts: 1, suspicions: 1, early: 1, ..NOTHING };
-    Case { n: 2, cold: false, budget, limits: Limits::new(60_000, 20_000) }.check();
+    Case { n: 2, cold: false, budget, limits: Limits::new(40_000, 20_000) }.check();
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn whatever_happened_members_come_to_rest() {
         children: 1,
         ..NOTHING
     };
-    let limits = Limits::new(1, 300);
+    let limits = Limits::new(1, 200);
     for row in catalog::ROWS {
         for (n, cold, budget) in [(3, true, NOTHING), (3, false, faults), (4, false, faults)] {
             catalog::dispatch(row, Walks(Case { n, cold, budget, limits }, limits.walks as u64));

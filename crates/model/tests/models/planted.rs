@@ -1,6 +1,8 @@
 //! The checkers are checked: planted bugs, each of which must be found.
 
 mod elections;
+mod list_bugs;
+mod list_cases;
 mod member_bugs;
 mod member_cases;
 mod reign_bugs;

@@ -3,7 +3,7 @@
 use algorithms::drive::Effect;
 use algorithms::{Epoch, Input, Span};
 use member::Context;
-use member::reign::{Msg, NamingMsg, Reign, ReignCommand, ReignEvent, ReignTimer, Vote, VoterRecord};
+use member::reign::{LockPast, Msg, NamingMsg, Reign, ReignCommand, ReignEvent, ReignTimer, Vote, VoterRecord};
 
 use super::wrapper::{Bug, start, step};
 
@@ -94,7 +94,14 @@ pub(crate) struct Guesses;
 
 impl Bug<Reign> for Guesses {
     fn start(ctx: &Context<'_>, stored: Option<VoterRecord>, out: &mut List) -> Reign {
-        let nothing = Vote { epoch: Epoch(0), holder: None, longest_lease: ctx.settings.timing.lease };
+        let longest_lease = ctx.settings.timing.lease;
+        let nothing = Vote {
+            epoch: Epoch(0),
+            holder: None,
+            longest_lease,
+            list: std::sync::Arc::default(),
+            locks: LockPast::default(),
+        };
         let stored = stored.unwrap_or_default();
         start(ctx, Some(VoterRecord { vote: stored.vote.or(Some(nothing)), ..stored }), out)
     }
@@ -135,14 +142,17 @@ pub(crate) struct AnyEpoch;
 impl Bug<Reign> for AnyEpoch {
     fn step(&mut self, reign: &mut Reign, ctx: &Context<'_>, input: Input<Reign>, out: &mut List) {
         let (granted, holder) = reign.granted();
-        if let Input::Message { from, message: Msg::Bid { epoch, request, holder: bidder, after, no_child } } = input
-            && epoch <= granted
-            && holder != Some(bidder)
+        if let Input::Message { from, message: Msg::Bid { epoch, request, holder: bidder, after, no_child, list } } =
+            &input
+            && *epoch <= granted
+            && holder != Some(*bidder)
         {
             // As if it were the next one; then the number is put right in what is said and written.
             let (mut other, mut effects) = (reign.clone(), Vec::new());
-            let message = Msg::Bid { epoch: granted.next(), request, holder: bidder, after, no_child };
-            step(&mut other, ctx, Input::Message { from, message }, &mut effects);
+            let (list, holder, epoch) = (std::sync::Arc::clone(list), *bidder, *epoch);
+            let (request, after, no_child) = (*request, *after, *no_child);
+            let message = Msg::Bid { epoch: granted.next(), request, holder, after, no_child, list };
+            step(&mut other, ctx, Input::Message { from: *from, message }, &mut effects);
             if effects.iter().any(|effect| matches!(effect, Effect::Send { message: Msg::Ack { .. }, .. })) {
                 for effect in &mut effects {
                     renumber(effect, epoch);

@@ -57,7 +57,7 @@ fn an_answer_to_an_older_request_does_not_extend_a_newer_lease() {
 
 #[test]
 fn an_answer_to_an_earlier_incarnation_is_no_grant() {
-    let budget = Budget { wants: [2, 0, 0], crashes: 1, wipes: 1, ..NOTHING };
+    let budget = Budget { wants: [2, 0, 0, 0, 0], crashes: 1, wipes: 1, ..NOTHING };
     breaks("acks of any incarnation", QuorumModel::<Planted<Reign, AnyIncarnation>>::free(2, budget), MAJORITY);
 }
 
@@ -69,7 +69,7 @@ fn a_voter_that_does_not_settle_breaks_its_promise() {
 
 #[test]
 fn a_running_promise_is_not_overridden() {
-    let budget = Budget { wants: [1, 2, 0], ..NOTHING };
+    let budget = Budget { wants: [1, 2, 0, 0, 0], ..NOTHING };
     breaks("promises overridden", QuorumModel::<Planted<Reign, Fickle>>::free(2, budget), BOUND);
     breaks("promises overridden", QuorumModel::<Planted<Reign, Fickle>>::free(2, budget), ONE_AT_A_TIME);
 }
@@ -84,7 +84,7 @@ fn an_epoch_is_not_granted_twice() {
     breaks("any epoch", QuorumModel::<Planted<Reign, AnyEpoch>>::free(2, DUEL), ONE_PER_EPOCH);
     breaks(
         "any epoch",
-        QuorumModel::<Planted<Reign, AnyEpoch>>::free(2, Budget { wants: [1, 2, 0], ..NOTHING }),
+        QuorumModel::<Planted<Reign, AnyEpoch>>::free(2, Budget { wants: [1, 2, 0, 0, 0], ..NOTHING }),
         EPOCHS_GROW,
     );
 }
@@ -97,7 +97,7 @@ fn a_voter_that_lost_its_disk_does_not_guess() {
 
 #[test]
 fn a_leader_says_that_it_leads_no_more_before_it_frees_its_voters() {
-    let budget = Budget { wants: [0, 1, 0], step_downs: 1, crashes: 1, ..NOTHING };
+    let budget = Budget { wants: [0, 1, 0, 0, 0], step_downs: 1, crashes: 1, ..NOTHING };
     breaks("released before lost", QuorumModel::<Planted<Reign, FreesFirst>>::led(2, budget), ONE_AT_A_TIME);
 }
 
@@ -114,7 +114,7 @@ fn a_leader_notices_that_its_lease_ends() {
 
 #[test]
 fn a_leader_counts_out_a_voter_before_it_closes_the_connection() {
-    let budget = Budget { wants: [0, 1, 0], closes: 2, ..NOTHING };
+    let budget = Budget { wants: [0, 1, 0, 0, 0], closes: 2, ..NOTHING };
     let model = || QuorumModel::<Planted<Reign, CountsAll>>::led(2, budget).freed_by_closing();
     breaks("counts on closed connections", model(), BOUND);
     breaks("counts on closed connections", model(), ONE_AT_A_TIME);
@@ -122,14 +122,14 @@ fn a_leader_counts_out_a_voter_before_it_closes_the_connection() {
 
 #[test]
 fn a_connection_that_a_voter_closed_itself_frees_no_voter() {
-    let budget = Budget { wants: [0, 1, 0], closes: 2, ..NOTHING };
+    let budget = Budget { wants: [0, 1, 0, 0, 0], closes: 2, ..NOTHING };
     let model = QuorumModel::<Planted<Reign, ClosesFrees>>::led(2, budget).freed_by_closing();
     breaks("freed by its own close", model, ONE_AT_A_TIME);
 }
 
 #[test]
 fn a_leader_with_children_is_not_over_when_its_process_is() {
-    let budget = Budget { wants: [0, 1, 0], crashes: 1, children: 1, ..NOTHING };
+    let budget = Budget { wants: [0, 1, 0, 0, 0], crashes: 1, children: 1, ..NOTHING };
     let model = QuorumModel::<Planted<Reign, Childless>>::led(2, budget).freed_by_closing();
     breaks("children forgotten", model, ONE_AT_A_TIME);
 }
@@ -179,7 +179,7 @@ fn an_answer_of_a_voter_that_was_lost_does_not_count() {
 
 #[test]
 fn leadership_is_not_given_away_before_the_children_stopped() {
-    let child = Budget { wants: [0, 1, 0], children: 1, ..NOTHING };
+    let child = Budget { wants: [0, 1, 0, 0, 0], children: 1, ..NOTHING };
     let model = |budget| QuorumModel::<Planted<Reign, LeavesChildren>>::led(2, budget);
     breaks("steps down, children act", model(Budget { step_downs: 1, ..child }), ONE_AT_A_TIME);
     let transfer = Budget { transfers: 1, children: 1, ..NOTHING };
@@ -199,6 +199,6 @@ fn a_loss_names_its_cause() {
 #[test]
 fn a_leader_proposes_the_id_that_was_proposed_before() {
     // The second member has the id from the first, so the third is the one that must ask.
-    let budget = Budget { wants: [0, 0, 1], renewals: 1, ..NOTHING };
+    let budget = Budget { wants: [0, 0, 1, 0, 0], renewals: 1, ..NOTHING };
     breaks("asks no voter", QuorumModel::<Planted<Reign, AsksNoVoter>>::led(1, budget).named_by_the_first(), ONE_ID);
 }

@@ -137,3 +137,11 @@ impl<M: algorithms::Election, B: Bug<M>> algorithms::Election for Planted<M, B> 
         self.machine.term()
     }
 }
+
+impl<M: model::views::Subject, B: Bug<M>> model::views::Subject for Planted<M, B> {
+    type Machine = M::Machine;
+
+    fn views(&self) -> &locks::views::Views<M::Machine> {
+        self.machine.views()
+    }
+}

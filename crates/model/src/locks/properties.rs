@@ -1,0 +1,201 @@
+//! What must hold of the lock service, and what must be possible so that the model is not vacuous.
+
+use locks::central::{Clerk, Place};
+
+use super::{
+    Arc, Central, CentralTimer, Client, Flaw, LockModel, LockName, Mode, Property, RequestId, SessionId, State,
+    Subject, Token,
+};
+
+pub const EXCLUSION: &str = "M1: no two sessions act on one exclusive lock";
+pub const TOKENS: &str = "M2: the tokens with which sessions act on a lock rise";
+pub const PASSED_ON: &str = "M3: no clerk has given a lock on while a session acts on it";
+pub const ONE_HOLDER: &str = "a clerk's table has one holder of an exclusive lock";
+pub const NOTED: &str = "a lock that a session acts on is known to a majority";
+pub const UNDER_LEASE: &str = "a clerk answers while its lease runs";
+pub const NOT_EARLY: &str = "without the copies of a majority no office opens before all sessions have expired";
+pub const NOT_REVIVED: &str = "what is released or withdrawn is not held or waited for, what is held stays";
+pub const SERVED: &str =
+    "when nothing is on its way, every session knows what it holds, and every waiter waits for a holder";
+
+pub(super) fn of<P: Subject>(model: &LockModel<P>) -> Vec<Property<LockModel<P>>> {
+    let mut all = vec![
+        Property::always(EXCLUSION, |model: &LockModel<P>, state: &State<P>| {
+            let [one, other] = &state.clients;
+            !one.acts().any(|(name, token)| {
+                let conflicts = |(also, second): (&LockName, Token)| {
+                    let exclusive = |at, token| mode(model, state, at, token) == Some(Mode::Exclusive);
+                    also == name && (exclusive(0, token) || exclusive(1, second))
+                };
+                other.acts().any(conflicts)
+            })
+        }),
+        Property::always(TOKENS, |_, state: &State<P>| !state.flaws.contains(&Flaw::TokenWentBack)),
+        Property::always(PASSED_ON, passed_on),
+        Property::always(ONE_HOLDER, |_, state: &State<P>| {
+            let Some(copy) = state.clerk().and_then(|(_, central)| central.keeper().copy()) else { return true };
+            let alone = |(place, holder): (&Place, &locks::central::Holder)| {
+                holder.mode != Mode::Exclusive || copy.table.holders(&place.name).count() == 1
+            };
+            copy.table.iter().all(alone)
+        }),
+        Property::always(NOTED, noted),
+        Property::always(UNDER_LEASE, |_, state: &State<P>| !state.flaws.contains(&Flaw::NoLease)),
+        Property::always(NOT_EARLY, |_, state: &State<P>| !state.flaws.contains(&Flaw::TooEarly)),
+        Property::always(NOT_REVIVED, |_, state: &State<P>| !state.flaws.contains(&Flaw::Revived)),
+        Property::always(SERVED, served),
+    ];
+    all.extend(possible(model));
+    all
+}
+
+/// What must be seen, where the budget permits it.
+fn possible<P: Subject>(model: &LockModel<P>) -> Vec<Property<LockModel<P>>> {
+    let budget = model.budget;
+    let mut all = vec![Property::sometimes("a session acts on a lock", |_, state: &State<P>| {
+        state.clients.iter().any(|client| client.acts().next().is_some())
+    })];
+    if budget.requests[0] > 0 && budget.requests[1] > 0 {
+        all.push(Property::sometimes("nothing is on its way, and a session waits", |_, state: &State<P>| {
+            quiet(state).is_some() && state.clients.iter().any(|client| !client.waits.is_empty())
+        }));
+    }
+    if budget.requests[0] > 0 && budget.requests[1] > 0 && budget.releases > 0 {
+        all.push(Property::sometimes("a lock passes from one session to the other", |_, state: &State<P>| {
+            let [one, other] = &state.clients;
+            let gave = |client: &Client| client.asked > 0 && client.waits.is_empty() && client.right > 0;
+            let acts = |client: &Client| client.acts().next().is_some();
+            let holds = |client: &Client| client.session.holds().next().is_some();
+            (acts(one) && gave(other) && !holds(other)) || (acts(other) && gave(one) && !holds(one))
+        }));
+    }
+    if budget.bids.iter().any(|&bids| bids > 0) {
+        all.push(Property::sometimes(
+            "a session acts under a later clerk than granted the lock",
+            |_, state: &State<P>| {
+                let Some((at, central)) = state.clerk() else { return false };
+                let epoch = central.clerk().map(Clerk::epoch);
+                state.clients.iter().any(|client| {
+                    let here =
+                        client.stream.and_then(|id| state.streams.get(&id)).is_some_and(|stream| stream.node == at);
+                    here && client.session.is_open() && client.acts().any(|(_, token)| Some(token.epoch()) < epoch)
+                })
+            },
+        ));
+        all.push(Property::sometimes("a later clerk gives a lock", |_, state: &State<P>| {
+            let Some((_, central)) = state.clerk() else { return false };
+            let epoch = central.clerk().map(Clerk::epoch).filter(|epoch| epoch.0 > 1);
+            let tokens = central.keeper().copy().into_iter().flat_map(|copy| copy.table.iter());
+            tokens.map(|(place, _)| place.token).any(|token| Some(token.epoch()) == epoch)
+        }));
+    }
+    if budget.changes > 0 {
+        all.push(Property::sometimes("the last voters are in force", |model: &LockModel<P>, state: &State<P>| {
+            state.list + 1 == model.lists.len()
+        }));
+    }
+    if budget.restarts > 0 {
+        all.push(Property::sometimes("a restarted voter has a copy", |_, state: &State<P>| {
+            let has = |at: usize| state.central(at).is_some_and(|central| central.keeper().copy().is_some());
+            (0..state.nodes.len()).any(|at| state.nodes[at].life > 1 && has(at))
+        }));
+    }
+    all
+}
+
+fn mode<P: Subject>(model: &LockModel<P>, state: &State<P>, client: usize, token: Token) -> Option<Mode> {
+    let held = state.clients[client].session.holds().find(|&(_, _, held)| held == token)?;
+    let RequestId(number) = held.0;
+    model.requests[client].get(usize::try_from(number).ok()?.checked_sub(1)?).map(|&(_, mode)| mode)
+}
+
+/// No session but the one that acts is in the clerk's table for that lock, unless both may be.
+fn passed_on<P: Subject>(model: &LockModel<P>, state: &State<P>) -> bool {
+    let Some(copy) = state.clerk().and_then(|(_, central)| central.keeper().copy()) else { return true };
+    state.clients.iter().enumerate().all(|(at, client)| {
+        client.acts().all(|(name, token)| {
+            let exclusive = mode(model, state, at, token) == Some(Mode::Exclusive);
+            let fits = |(_, holder): (Token, &locks::central::Holder)| {
+                holder.session == client.session.id() || !(exclusive || holder.mode == Mode::Exclusive)
+            };
+            copy.table.holders(name).all(fits)
+        })
+    })
+}
+
+/// A voter that has restarted may have had it.
+fn noted<P: Subject>(model: &LockModel<P>, state: &State<P>) -> bool {
+    let knows = |at: usize, place: &Place| {
+        let copy = state.central(at).and_then(|central| central.keeper().copy());
+        let crashed = state.nodes[at].life > 1 || state.nodes[at].driver.is_none();
+        crashed || copy.is_some_and(|copy| copy.table.get(place).is_some())
+    };
+    let lists = || model.lists[..=state.list].iter().rev().take(2);
+    state.clients.iter().flat_map(|client| client.acts()).all(|(name, token)| {
+        let place = Place { name: name.clone(), token };
+        lists().any(|list| 2 * list.iter().filter(|&&at| knows(at, &place)).count() > list.len())
+    })
+}
+
+/// The clerk, if nothing is on its way and nothing will happen by itself but the end of sessions.
+fn quiet<P: Subject>(state: &State<P>) -> Option<(usize, &Central)> {
+    let owes = |at: usize| state.central(at).is_some_and(Central::owes);
+    let still = state.wires.is_empty()
+        && !(0..state.nodes.len()).any(owes)
+        && state.bid.is_none()
+        && state
+            .streams
+            .values()
+            .all(|stream| stream.up.is_empty() && stream.down.is_empty() && !stream.closed && !stream.gone);
+    let at = state.lease.as_ref().filter(|_| still)?.at;
+    let waits = |(timer, left): (CentralTimer, Option<u8>)| {
+        left == Some(0) || matches!(timer, CentralTimer::Requeue | CentralTimer::Flush)
+    };
+    let central = state.central(at).filter(|_| state.is_leased(at))?;
+    (!state.nodes[at].timers().any(waits)).then_some((at, central))
+}
+
+fn served<P: Subject>(model: &LockModel<P>, state: &State<P>) -> bool {
+    let Some((at, central)) = quiet(state) else { return true };
+    let informed = |voter: usize| {
+        let granted =
+            state.nodes[voter].granted.map(|(epoch, _)| epoch) == state.lease.as_ref().map(|lease| lease.epoch);
+        granted && state.central(voter).is_some_and(|central| central.keeper().granted().is_some())
+    };
+    // Without a majority that listens to it the clerk can grant nothing.
+    if !model.is_majority(state, |voter| voter == at || informed(voter)) {
+        return true;
+    }
+    let copies = |voter: usize| {
+        (voter == at || informed(voter))
+            && state.central(voter).is_some_and(|central| central.keeper().copy().is_some())
+    };
+    let Some(clerk) = central.clerk() else { return !model.is_majority(state, copies) };
+    let here = |client: &&Arc<Client>| {
+        let stream = client.stream.and_then(|id| state.streams.get(&id));
+        client.session.is_open() && stream.is_some_and(|stream| stream.node == at)
+    };
+    state.clients.iter().filter(here).all(|client| knows_all(central, clerk, client))
+}
+
+/// Do the client and the clerk agree on what it holds, and does each of its requests wait for another holder?
+fn knows_all(central: &Central, clerk: &Clerk, client: &Client) -> bool {
+    let id = client.session.id();
+    let Some(session) = clerk.sessions().get(id) else { return false };
+    let claims = session.requests();
+    let held = |(name, session): (&LockName, SessionId)| {
+        let holders = central.keeper().copy().into_iter().flat_map(|copy| copy.table.holders(name));
+        holders.map(|(_, holder)| holder.session).any(|holder| holder != session)
+    };
+    let waits = client
+        .waits
+        .iter()
+        .all(|(request, name)| claims.get(request).is_some_and(|claim| claim.token.is_none()) && held((name, id)));
+    let holds = client
+        .session
+        .holds()
+        .all(|(request, _, token)| claims.get(&request).is_some_and(|claim| claim.token == Some(token)));
+    let known =
+        claims.keys().all(|request| client.waits.contains_key(request) || client.session.token(*request).is_some());
+    waits && holds && known
+}
