@@ -34,7 +34,7 @@ pub(crate) fn apply(
         return Err((FailCode::Refused, reason));
     }
     if let Chaos::Cut { peer, .. } | Chaos::Delay { peer, .. } = chaos
-        && (config.peer(NodeId(peer)).is_none() || peer == id.0)
+        && !net.is_listed(peer)
     {
         return Err((FailCode::BadRequest, format!("member {id} has no peer {peer}")));
     }

@@ -2,11 +2,11 @@
 //! its line and a remedy. `config/example.toml` explains every key.
 
 mod check;
+mod locks;
 mod problems;
 mod read;
 mod section;
 
-use std::fmt;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -14,18 +14,24 @@ use std::time::Duration;
 
 use algorithms::catalog::Row;
 use algorithms::{NodeId, Topology, Uid, View, Wins};
-use client::{Access, Secret, SecretFileError, SecretPermissions, read_secret};
-use member::{Safety, Settings};
+use client::{
+    Access, Holder, Keyring, Secret, SecretFileError, SecretPermissions, TlsFiles, read_certificate, read_secrets,
+};
+use member::{Bootstrap, Safety, Settings};
 use sha2::{Digest, Sha256};
-use types::{InstanceId, format_duration};
+use types::{InstanceId, Listed, MemberList, Stamp, format_duration};
 
+pub use locks::Locks;
 pub use problems::{Problem, Problems};
+pub use types::PeerRole;
 
 /// An annotated config that names every key; `ctl config --example` prints it.
 pub const EXAMPLE: &str = include_str!("../../../config/example.toml");
 
 /// The most members a cluster may have.
 pub const PEERS_MAX: usize = 256;
+/// The largest id; `config/example.toml` documents it.
+pub const ID_MAX: u32 = 0xffff;
 
 /// A config that was read whole and found free of contradictions.
 #[derive(Clone, Debug)]
@@ -42,13 +48,21 @@ pub struct Config {
     pub settings: Settings,
     /// Elections of their own beside the cluster's, over the same connections and disk.
     pub instances: Vec<ConfiguredInstance>,
-    /// In the order of the file, which is the order of a ring.
+    /// In the order of the file, which is the order of a ring. Empty for a member that is to be added to a cluster.
     pub peers: Vec<Peer>,
+    /// May a new cluster begin without an operator's word?
+    pub bootstrap: Bootstrap,
+    /// Instead of the peers: addresses of members of the cluster to which this member is to be added.
+    pub join: Vec<String>,
+    /// Where a member that is to be added accepts connections.
+    pub listen: Option<String>,
     /// The edges of a graph; empty for other topologies.
     pub links: Vec<(NodeId, NodeId)>,
     /// Resolved against the directory of the config file.
     pub secret_file: Option<PathBuf>,
     pub secret_permissions: SecretPermissions,
+    /// The files of certificates, resolved like the secret; instead of a secret.
+    pub tls: Option<TlsFiles>,
     /// Listens off loopback without a secret, because the operator asked for it.
     pub insecure: bool,
     /// May `ctl chaos` inject faults?
@@ -59,8 +73,8 @@ pub struct Config {
     pub client_idle: Duration,
     /// The command to run when this member's role or leader changes.
     pub on_change: Option<String>,
-    /// The mutual exclusion algorithm of locks.
-    pub lock_algorithm: Option<String>,
+    /// The lock service.
+    pub locks: Locks,
     /// The command that prints this member's priority.
     pub priority_command: Option<String>,
     /// Keys that this version does not support; each gets a warning at the start.
@@ -105,28 +119,6 @@ impl Peer {
     }
 }
 
-/// What a member may do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum PeerRole {
-    /// Stands and votes.
-    #[default]
-    Member,
-    /// Votes, never leads.
-    Witness,
-    /// Neither votes nor leads.
-    Learner,
-}
-
-impl PeerRole {
-    pub fn name(self) -> &'static str {
-        match self {
-            PeerRole::Member => "member",
-            PeerRole::Witness => "witness",
-            PeerRole::Learner => "learner",
-        }
-    }
-}
-
 impl Config {
     /// Reads a file. A file that cannot be read is reported as a problem too.
     pub fn load(path: impl AsRef<Path>) -> Result<Config, Problems> {
@@ -145,25 +137,37 @@ impl Config {
         read::config(text, path)
     }
 
-    /// The cluster's secret; `None` for a cluster without one.
-    pub fn secret(&self) -> Result<Option<Secret>, Problems> {
-        let Some(path) = &self.secret_file else { return Ok(None) };
-        let secret = read_secret(path, self.secret_permissions)
-            .map_err(|error| Problems::one(&self.path, 0, error.to_string(), error.remedy()))?;
-        if secret.access() == Access::Member {
-            return Ok(Some(secret));
+    /// What this member proves itself by, read from its files: secrets, a certificate, or nothing.
+    pub fn keyring(&self, id: NodeId) -> Result<Keyring, Problems> {
+        let wrong = |error: SecretFileError| Problems::one(&self.path, 0, error.to_string(), error.remedy());
+        if let Some(tls) = &self.tls {
+            let files = tls.of_member(id.0);
+            let own = read_certificate(&files, self.secret_permissions).map_err(wrong)?;
+            if own.holder() == Holder::Member(id.0) {
+                return Ok(own.into());
+            }
+            let message =
+                format!("{} is the certificate of {}, not of n{id}", files.certificate.display(), own.holder());
+            let remedy = "name the member's own files in [tls]: certificate = \"n{id}.pem\", key = \"n{id}.key\"";
+            return Err(Problems::one(&self.path, 0, message, remedy));
         }
-        let message = format!("{} has the secret of {}s, not of members", path.display(), secret.access());
-        let remedy = "name the cluster's own secret with secret_file: `ctl init` calls it `secret`";
-        Err(Problems::one(&self.path, 0, message, remedy))
+        let Some(path) = &self.secret_file else { return Ok(Keyring::default()) };
+        let secrets = read_secrets(path, self.secret_permissions).map_err(wrong)?;
+        match secrets.first().map(Secret::access).filter(|access| *access != Access::Member) {
+            None => Ok(secrets.into()),
+            Some(access) => {
+                let message = format!("{} has the secret of {access}s, not of members", path.display());
+                let remedy = "name the cluster's own secret with secret_file: `ctl init` calls it `secret`";
+                Err(Problems::one(&self.path, 0, message, remedy))
+            }
+        }
     }
 
-    /// As [`Config::secret`], where the secret may be missing: a config is also checked on machines that run no member.
-    pub fn check_secret(&self) -> Result<(), Problems> {
-        let present = |path: &PathBuf| {
-            !matches!(read_secret(path, self.secret_permissions), Err(SecretFileError::Unreadable { .. }))
-        };
-        if self.secret_file.as_ref().is_some_and(present) { self.secret().map(drop) } else { Ok(()) }
+    /// As [`Config::keyring`], where the files may be missing: a config is also checked on machines that run no member.
+    pub fn check_keyring(&self, id: Option<NodeId>) -> Result<(), Problems> {
+        let member = id.or_else(|| self.peers.first().map(|peer| peer.id)).unwrap_or(NodeId(0));
+        let key = self.tls.as_ref().map(|tls| tls.of_member(member.0).key).or_else(|| self.secret_file.clone());
+        if key.is_some_and(|path| fs::File::open(path).is_ok()) { self.keyring(member).map(drop) } else { Ok(()) }
     }
 
     /// The cluster's own election first, then those of `[[instances]]`. Safety, timing and members are the same for all
@@ -189,41 +193,50 @@ impl Config {
 
     /// All configured members, in the order of the file.
     pub fn view_as(&self, topology: Topology) -> View {
-        let members: Vec<Uid> = self.peers.iter().map(Peer::uid).collect();
-        match topology {
-            Topology::Ring => View::ring(members),
-            Topology::Mesh => View::mesh(members),
-            Topology::Graph => {
-                let at = |id: NodeId| self.peers.iter().position(|peer| peer.id == id);
-                let links: Vec<_> = self.links.iter().filter_map(|&(a, b)| Some((at(a)?, at(b)?))).collect();
-                View::graph(members, &links)
-            }
-        }
+        view(self.peers.iter().map(Peer::uid).collect(), topology, &self.links)
+    }
+
+    /// The list of this file: the first one of its cluster. Empty for a member that is to be added to a cluster.
+    pub fn first_list(&self) -> MemberList {
+        let listed = |peer: &Peer| Listed { uid: peer.uid(), role: peer.role, address: peer.address.clone() };
+        MemberList { stamp: Stamp::FIRST, members: self.peers.iter().map(listed).collect() }
     }
 
     pub fn peer(&self, id: NodeId) -> Option<&Peer> {
         self.peers.iter().find(|peer| peer.id == id)
     }
 
-    /// The peer that this process runs as. Checks what matters only at a start: the id is in the list, and other
-    /// members can dial every port.
-    pub fn start_as(&self, id: NodeId) -> Result<&Peer, Problems> {
-        let Some(me) = self.peer(id) else {
+    /// Checks what matters only at a start: the id is in the list or is to be added to it, and other members can dial every
+    /// port.
+    pub fn start_as(&self, id: NodeId) -> Result<(), Problems> {
+        if !self.join.is_empty() {
+            let remedy = format!("give it an id from 1 to {ID_MAX} that no member of the cluster ever had");
+            let valid = (1..=ID_MAX).contains(&id.0);
+            return if valid { Ok(()) } else { Err(Problems::one(&self.path, 0, format!("no id {id}"), remedy)) };
+        }
+        if self.peer(id).is_none() {
             let ids: Vec<String> = self.peers.iter().map(|peer| peer.id.to_string()).collect();
-            let remedy = format!("start it with one of the ids {}, or add a [[peers]] table", ids.join(", "));
+            let remedy = format!(
+                "start it with one of the ids {}; a member that is to be added to a running cluster needs join instead of \
+                 [[peers]]",
+                ids.join(", ")
+            );
             return Err(Problems::one(&self.path, 0, format!("no peer has the id {id}"), remedy));
-        };
+        }
         let mut problems = Problems::new(&self.path);
         for peer in self.peers.iter().filter(|peer| split_address(&peer.address).is_none_or(|(_, port)| port == 0)) {
             let message = format!("peer {} has port 0 in its address {:?}", peer.id, peer.address);
             problems.push(peer.line, message, "write the port that other members dial");
         }
-        problems.none_or(me)
+        problems.none_or(())
     }
 
     /// Where this peer accepts connections: `listen` if it is set; the address itself if it is an IP literal or
     /// `localhost`; else the port of the address on all interfaces.
     pub fn listen_address(&self, id: NodeId) -> Option<String> {
+        if !self.join.is_empty() {
+            return self.listen.clone();
+        }
         let peer = self.peer(id)?;
         if let Some(listen) = &peer.listen {
             return Some(listen.clone());
@@ -236,20 +249,22 @@ impl Config {
         })
     }
 
-    /// Values that must be equal between peers; the handshake compares and names them.
+    /// Values that must be equal between peers; the handshake compares and names them. The member list is no part of it:
+    /// it changes.
     pub fn facts(&self) -> Vec<(String, String)> {
         let timing = &self.settings.timing;
         let fact = |name: &str, value: String| (name.to_owned(), value);
         vec![
             fact("algorithm", self.row.name.to_owned()),
             fact("topology", self.topology.name().to_owned()),
-            fact("members", format!("{:016x}", self.members_digest())),
             fact("safety", self.safety.name().to_owned()),
             fact("wins", format!("{:?}", self.settings.election.wins).to_lowercase()),
             fact("lease", format_duration(timing.lease)),
             fact("max_drift", timing.max_drift.to_string()),
             fact("on_close", self.settings.on_close.name().to_owned()),
             fact("instances", self.instances_fact()),
+            fact("locks", self.locks.row.name.to_owned()),
+            fact("max_ttl", format_duration(self.locks.max_ttl)),
         ]
     }
 
@@ -261,13 +276,15 @@ impl Config {
         self.instances.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// Digest of the conditions of the votes on disk: the voters and the lease. A process with another digest must not
-    /// use these votes unless the operator asks for it: two halves of a cluster could each have a majority of their
-    /// own.
+    /// Digest of the conditions of the votes on disk: the lease and the drift. A process with another digest must not use
+    /// these votes unless the operator asks for it.
     pub fn votes_digest(&self) -> u64 {
-        let mut hash = Sha256::new();
-        let timing = &self.settings.timing;
-        hash.update(format!("{} {}\n", format_duration(timing.lease), timing.max_drift));
+        first_word(&self.hash_of_timing().finalize())
+    }
+
+    /// The same in a state file whose record has no member list: with the ids and roles of the config.
+    pub fn votes_digest_with_list(&self) -> u64 {
+        let mut hash = self.hash_of_timing();
         let mut peers: Vec<&Peer> = self.peers.iter().collect();
         peers.sort_by_key(|peer| peer.id);
         for peer in peers {
@@ -276,16 +293,36 @@ impl Config {
         first_word(&hash.finalize())
     }
 
-    /// Digest of the member list, its order and its links: equal lists have equal digests.
-    pub fn members_digest(&self) -> u64 {
+    fn hash_of_timing(&self) -> Sha256 {
+        let timing = &self.settings.timing;
         let mut hash = Sha256::new();
-        for peer in &self.peers {
-            hash.update(format!("{} {} {} {}\n", peer.id, peer.address, peer.priority, peer.role));
+        hash.update(format!("{} {}\n", format_duration(timing.lease), timing.max_drift));
+        hash
+    }
+
+    /// Digest of a member list, its order and the links of the file: equal lists have equal digests.
+    pub fn members_digest(&self, list: &MemberList) -> u64 {
+        let mut hash = Sha256::new();
+        for Listed { uid, role, address } in &list.members {
+            hash.update(format!("{} {address} {} {role}\n", uid.id, uid.priority));
         }
         for (a, b) in &self.links {
             hash.update(format!("{a}-{b}\n"));
         }
         first_word(&hash.finalize())
+    }
+}
+
+/// These members, in this order. `links`: of a graph.
+pub(crate) fn view(members: Vec<Uid>, topology: Topology, links: &[(NodeId, NodeId)]) -> View {
+    match topology {
+        Topology::Ring => View::ring(members),
+        Topology::Mesh => View::mesh(members),
+        Topology::Graph => {
+            let at = |id: NodeId| members.iter().position(|member| member.id == id);
+            let links: Vec<_> = links.iter().filter_map(|&(a, b)| Some((at(a)?, at(b)?))).collect();
+            View::graph(members, &links)
+        }
     }
 }
 
@@ -322,10 +359,4 @@ pub(crate) fn split_address(address: &str) -> Option<(Host<'_>, u16)> {
     }
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (!host.is_empty() && host.chars().all(letter)).then_some((Host::Name(host), port))
-}
-
-impl fmt::Display for PeerRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }

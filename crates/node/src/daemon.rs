@@ -10,9 +10,14 @@ mod client_budgets;
 mod clients;
 mod duplicates;
 mod effects;
+mod grant_times;
 mod leave;
+mod lists;
+mod lock_streams;
+mod locks;
 mod network;
 mod orders;
+mod reload;
 mod stale;
 mod start;
 mod volume;
@@ -28,8 +33,8 @@ use bytes::BytesMut;
 use client::{Alarm, FailCode, Happened, Response};
 use member::{Command, NodeSet};
 use tokio::signal::unix::{SignalKind, signal};
-use transport::{ClientId, Net, Secret};
-use types::{InstanceId, since_boot};
+use transport::{ClientId, Keyring, Net};
+use types::{InstanceId, Stamp, since_boot};
 
 use self::attached::Attached;
 use self::calls::reply;
@@ -37,6 +42,9 @@ use self::client_budgets::Pages;
 use self::clients::Clients;
 use self::duplicates::Duplicates;
 use self::effects::Effects;
+use self::lists::{AskedChange, ListNews};
+use self::locks::LockService;
+use self::reload::Reload;
 use self::stale::Voices;
 use self::volume::{StaleRun, Volume};
 use crate::binding::Binding;
@@ -49,29 +57,38 @@ use crate::ledger::{Ledger, LedgerNews};
 use crate::notify::Notify;
 use crate::peer_clocks::PeerClocks;
 use crate::publisher::{Publisher, Subscription};
-use crate::records;
+use crate::records::{self, AuthorityRecord};
+use crate::roster::Roster;
 use crate::startup_check;
-use crate::storage::StateFile;
+use crate::storage::{StateFile, Store};
 use crate::visible_state::{ProcessState, VisibleState};
+
+pub(crate) use self::reload::millis;
 
 /// After this time a new cluster that is not complete logs which members are missing.
 const INCOMPLETE: Duration = Duration::from_secs(5);
-/// Runs until a signal or a fatal error.
+/// Members outside the list that may be connected at one time. File descriptors are reserved for them, or for members that
+/// are added while the process runs.
+const GUESTS_MAX: usize = 8;
+/// Runs until a signal, a fatal error, or the removal of this member; returns the list without it.
 pub async fn run(
     config: Config,
     id: NodeId,
     data_dir: std::path::PathBuf,
     start: startup_check::Start,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Option<Stamp>> {
     let address = config.listen_address(id).ok_or_else(|| anyhow!("no listen address"))?;
-    let descriptors = descriptors::claim(config.peers.len())?;
-    let secret = config.secret()?;
+    let descriptors = descriptors::claim(config.peers.len() + GUESTS_MAX)?;
+    let keyring = config.keyring(id)?;
     // Before the lock of the data directory: this thread must not hold it longer than the others.
     descriptors::spawn_last_to_exit()?;
     let (store, stored) = records::open(&data_dir)?;
     let binding = config.bind_volume.then(|| Binding::of(&data_dir)).transpose()?.flatten();
     let place = startup_check::Place { directory: data_dir.clone(), binding };
-    let mut stored = startup_check::check_record(&config, id, stored, start, &place)?;
+    let mut stored = startup_check::check_record(&config, id, stored, &start, &place)?;
+    if start.force.is_some() {
+        force(&store, stored.as_ref()).await?;
+    }
     // Before the first socket: the threads that wait for the disk and for hooks must hold none open (see `descriptors`).
     let mut disk = Disk::start(store)?;
     let mut ledger = Ledger::open(&data_dir, stored.as_ref().and_then(records::ledger));
@@ -79,20 +96,38 @@ pub async fn run(
     let listener = TcpListener::bind(&address)
         .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows which)"))?;
     let hook_queue = hooks.as_ref().map(Hooks::queue);
-    let home = Home { config, id, secret, listener, binding, descriptors, hooks: hook_queue };
+    let home = Home { config, id, keyring, listener, binding, descriptors, hooks: hook_queue };
     let mut voices = Voices::default();
-    loop {
-        match Daemon::start(&home, disk, ledger, stored, voices).await?.serve().await? {
-            Ended::Left => break,
+    let removed = loop {
+        let daemon = Daemon::start(&home, disk, ledger, stored, voices).await?;
+        match Box::pin(daemon.serve()).await? {
+            Ended::Left => break None,
+            Ended::Removed(list) => break Some(list),
             Ended::Stale(begin_again) => {
                 let file;
                 (disk, ledger, file, voices) = *begin_again;
                 stored = Some(file);
             }
         }
-    }
+    };
     if let Some(hooks) = hooks {
         hooks.finish();
+    }
+    Ok(removed)
+}
+
+/// Writes the record of the new cluster, and waits as long as a promise of the old one may still run.
+async fn force(store: &Store, stored: Option<&StateFile>) -> anyhow::Result<()> {
+    let Some(file) = stored else { return Ok(()) };
+    store.write(file).context("cannot write the state file: nothing was changed")?;
+    let record = records::authority(file, InstanceId::ELECTION);
+    if let Some(vote) = record.as_ref().and_then(AuthorityRecord::vote) {
+        tracing::warn!(
+            list = %vote.list.stamp, epoch = vote.epoch.0,
+            "a new cluster of this member alone, by the operator's word. Empty the data directories of all other members that \
+             still exist, write join instead of [[peers]] into their configs, and add them with `ctl member add`"
+        );
+        tokio::time::sleep(vote.longest_lease * 2).await;
     }
     Ok(())
 }
@@ -101,7 +136,7 @@ pub async fn run(
 struct Home {
     config: Config,
     id: NodeId,
-    secret: Option<Secret>,
+    keyring: Keyring,
     listener: TcpListener,
     binding: Option<Binding>,
     descriptors: Shares,
@@ -110,6 +145,8 @@ struct Home {
 
 enum Ended {
     Left,
+    /// The list in force is without this member.
+    Removed(Stamp),
     /// Peers have seen a later incarnation of this member: begin again with a later incarnation, or without a vote.
     Stale(Box<(Disk, Ledger<Subscription>, StateFile, Voices)>),
 }
@@ -127,7 +164,14 @@ type Instances = BTreeMap<InstanceId, Running>;
 struct Daemon {
     config: Config,
     id: NodeId,
+    /// The members that this process knows now.
+    roster: Roster,
+    /// The change of the list that a client waits for.
+    change_asked: Option<AskedChange>,
+    /// The list in force without this member: this process is to end.
+    removed: Option<Stamp>,
     instances: Instances,
+    locks: LockService,
     net: Net,
     volume: Volume,
     /// Dropped before the ledger, which waits for its last entries.
@@ -137,6 +181,8 @@ struct Daemon {
     process: Arc<ProcessState>,
     /// Which peers refuse this process as a second process with its id.
     duplicates: Duplicates,
+    /// Secrets or certificates, and reading them again.
+    reload: Reload,
     /// Pages of the ledger that clients wait for.
     pages: Pages,
     /// When to look for idle clients, since boot.
@@ -146,7 +192,8 @@ struct Daemon {
     /// What follows from that.
     stale_run: Option<StaleRun>,
     said_missing: bool,
-    links: NodeSet,
+    /// The positions that are dialled; `None`: they are to be dialled anew.
+    links: Option<NodeSet>,
     clients: Clients<ClientId>,
     clocks: PeerClocks,
     /// Buffer in which frames are assembled.
@@ -174,7 +221,8 @@ impl Daemon {
                 written = self.volume.written() => self.written(written)?,
                 _ = terminate.recv() => return self.leave().await.map(|()| Ended::Left),
                 _ = interrupt.recv() => return self.leave().await.map(|()| Ended::Left),
-                _ = hangup.recv() => tracing::info!("SIGHUP: the config cannot be changed while the process runs"),
+                _ = hangup.recv() => self.reload.begin(&self.config, self.id, None),
+                read = self.reload.done() => self.reloaded(read),
                 event = self.net.event() => self.network_all(event)?,
                 news = self.ledger.news() => match news {
                     LedgerNews::Page(asked, page) => {
@@ -201,19 +249,26 @@ impl Daemon {
             }
             self.carry_out();
             self.share_cluster_id();
+            if let Some(list) = self.removed {
+                return Box::pin(self.end_removed(list)).await.map(|()| Ended::Removed(list));
+            }
         }
     }
 
     /// The next deadline, since boot.
     fn deadline(&self) -> Option<Duration> {
         let timers = self.instances.values().filter_map(|running| running.machine.deadline());
-        timers.chain(self.volume.deadline()).chain(self.idle_check_at).min()
+        timers.chain(self.locks.deadline()).chain(self.volume.deadline()).chain(self.idle_check_at).min()
     }
 
     /// Due timers first, then the effects of all instances, then one write per socket, then the subscribers.
     fn carry_out(&mut self) {
         let now = since_boot();
-        let done = self.carry_out_instances(now);
+        let mut done = self.carry_out_instances(now);
+        // Behind the election: what a voter reports of its locks follows its promise on the same connection.
+        while self.carry_out_locks(now) {
+            done = self.carry_out_instances(now);
+        }
         self.dial_links();
         // Peers before watchers: the next member must not wait until all watchers have been told.
         self.net.flush();
@@ -227,6 +282,7 @@ impl Daemon {
         }
         self.volume.remember_when_due(now);
         self.look_for_idle_clients(now);
+        self.reload.warn_of_expiry(now);
         self.say_what_is_missing();
         self.publisher.tell_subscribers();
     }
@@ -234,6 +290,7 @@ impl Daemon {
     /// Returns false if an instance has effects that wait for the disk.
     fn carry_out_instances(&mut self, now: Duration) -> bool {
         let mut suspected = Vec::new();
+        let mut news = ListNews::default();
         loop {
             let mut done = true;
             for (&instance, running) in &mut self.instances {
@@ -252,6 +309,8 @@ impl Daemon {
                     shown: &running.shown,
                     attached: &mut running.attached,
                     suspected: &mut suspected,
+                    list_news: &mut news,
+                    lock_news: self.locks.news(),
                     elected: &mut elected,
                     frame: &mut self.frame,
                     clocks: &mut self.clocks,
@@ -259,7 +318,8 @@ impl Daemon {
                 done &= running.machine.carry_out(now, &mut effects);
                 running.show(elected, &mut self.publisher);
             }
-            if suspected.is_empty() {
+            let changed = self.lists_changed(&mut news);
+            if suspected.is_empty() && !changed {
                 return done;
             }
             for peer in suspected.drain(..) {
@@ -272,7 +332,13 @@ impl Daemon {
     fn suspect(&mut self, peer: NodeId) {
         self.net.close(peer.0);
         self.link(peer, false);
-        self.instances.values_mut().for_each(|running| running.machine.peer(peer, false));
+        self.tell_peer(peer, false);
+    }
+
+    /// A peer's connection has begun or ended.
+    fn tell_peer(&mut self, peer: NodeId, up: bool) {
+        self.instances.values_mut().for_each(|running| running.machine.peer(peer, up));
+        self.locks.peer(peer, up);
     }
 
     fn link(&mut self, peer: NodeId, up: bool) {
@@ -284,9 +350,9 @@ impl Daemon {
     fn dial_links(&mut self) {
         let all = self.instances.values().flat_map(|running| running.machine.links().iter());
         let links: NodeSet = all.collect();
-        if links != self.links {
-            self.links = links;
-            let wanted: Vec<u32> = links.iter().filter_map(|at| Some(self.config.peers.get(at.0)?.id.0)).collect();
+        if self.links != Some(links) {
+            self.links = Some(links);
+            let wanted: Vec<u32> = links.iter().filter_map(|at| Some(self.roster.id_at(at.0)?.0)).collect();
             self.net.want(&wanted);
         }
     }
@@ -306,10 +372,16 @@ impl Daemon {
     fn say_what_is_missing(&mut self) {
         if !self.said_missing && self.process.uptime() >= INCOMPLETE {
             self.said_missing = true;
-            if self.instances.values().any(|running| !running.machine.knows_the_past()) {
+            if !self.roster.is_listed() {
+                tracing::warn!(
+                    "this member is in no list of the cluster yet: `ctl member add {} HOST:PORT` adds it",
+                    self.id
+                );
+            } else if self.instances.values().any(|running| !running.machine.knows_the_past()) {
                 tracing::warn!(
                     "this voter has no record of past grants and cannot vote yet. New cluster: start all voters, or run \
-                     `node --bootstrap` on a majority of them. Lost disk: half of all voters, rounded up, must answer this one"
+                     `node --bootstrap` on a majority of them (`ctl bootstrap` where the config says bootstrap = \"manual\"). \
+                     Lost disk: a majority of the voters must answer this one, which does not count itself"
                 );
             }
         }

@@ -93,6 +93,13 @@ impl ElectionMeter {
         self.election = Some(Counted { name: Name::Open, participants: None, initiator: false, sent });
     }
 
+    /// The positions of members have changed.
+    pub(crate) fn reseat(&mut self, old: &View, new: &View) {
+        if let Some(participants) = self.election.as_mut().and_then(|election| election.participants.as_mut()) {
+            *participants = participants.reseated(old, new);
+        }
+    }
+
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
@@ -155,7 +162,8 @@ mod tests {
     }
 
     fn in_round(round: Round, message: Word) -> Sent {
-        Envelope::Round { round, participants: everybody(), link: NodeId(1), hops: 0, message }
+        let list = types::Stamp::FIRST;
+        Envelope::Round { round, list, participants: everybody(), link: NodeId(1), hops: 0, message }
     }
 
     fn everybody() -> NodeSet {

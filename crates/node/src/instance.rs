@@ -3,6 +3,7 @@
 //! The event loop sees machines only through [`Instance`], so it runs any algorithm of the catalog without naming it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use algorithms::catalog::Row;
@@ -11,15 +12,17 @@ use algorithms::{Ctx, Election, Input, NodeId, Protocol, Uid, View};
 use anyhow::bail;
 use bytes::BytesMut;
 use client::ElectionCost;
+use member::reign::ListEvent;
 use member::{
     Authority, Command, Context, Envelope, Event, Incarnation, Member, MemberVisitor, NodeSet, Record, Safety,
     Settings, Standing,
 };
 use transport::codec;
-use types::{ClusterId, InstanceId};
+use types::{ClusterId, InstanceId, MemberList, Membership};
 
 use crate::election_meter::ElectionMeter;
 use crate::records::{self, Kept};
+use crate::roster::Roster;
 
 /// What the event loop provides to an instance.
 pub(crate) trait EffectSink {
@@ -59,6 +62,8 @@ pub(crate) trait Instance: Send {
     /// The id that the voters of this cluster have agreed on.
     fn cluster_id(&self) -> Option<ClusterId>;
     fn links(&self) -> NodeSet;
+    /// What it knows of the member lists; `None` where the list is that of the config for ever.
+    fn membership(&self) -> Option<Membership>;
     /// Messages of the algorithm that were sent so far; heartbeats are not counted.
     fn algorithm_messages(&self) -> u64;
     /// The last election that this member took part in, or the one under way; `None` if it has not changed since the
@@ -66,12 +71,16 @@ pub(crate) trait Instance: Send {
     fn take_election(&mut self) -> Option<ElectionCost>;
 }
 
-/// Everything that stays the same while an instance runs.
+/// What an instance runs with. The members in it follow the newest list that the instance has heard of.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) me: Uid,
     pub(crate) view: View,
     pub(crate) settings: Settings,
+    /// Of a graph.
+    pub(crate) links: Vec<(NodeId, NodeId)>,
+    /// The volume is old: this member has no vote, whatever the list says.
+    pub(crate) refused: bool,
     pub(crate) stored: Option<Kept>,
     /// The seed of this process start: instances of one start have one incarnation, because they draw its nonce from
     /// one seed.
@@ -84,17 +93,32 @@ pub(crate) fn start(row: &'static Row, safety: Safety, setup: Setup) -> anyhow::
     member::dispatch(row, safety, setup)
 }
 
+impl Setup {
+    /// Replaces the members. Returns the view before.
+    pub(crate) fn seat(&mut self, roster: &Roster) -> View {
+        self.me = roster.me();
+        roster.put_into(&mut self.settings);
+        if self.refused {
+            // To the other members it is still a voter, one that does not answer.
+            self.settings.learners.push(self.me.id);
+        }
+        let view = roster.view(self.view.topology(), &self.links);
+        std::mem::replace(&mut self.view, view)
+    }
+}
+
 impl MemberVisitor for Setup {
     type Output = anyhow::Result<Box<dyn Instance>>;
 
-    fn visit<E: Election, A: Authority>(self, _: &'static Row) -> Self::Output {
-        Ok(Box::new(MemberInstance::<E, A>::start(self)?))
+    fn visit<E: Election, A: Authority>(self, row: &'static Row) -> Self::Output {
+        Ok(Box::new(MemberInstance::<E, A>::start(self, row)?))
     }
 }
 
 type MemberRecord<E, A> = Record<<A as Protocol>::Durable, <E as Protocol>::Durable>;
 
 struct MemberInstance<E: Election, A: Authority> {
+    row: &'static Row,
     setup: Setup,
     driver: Driver<Member<E, A>, Duration>,
     /// Records on their way to the disk, with no effect that waits for them.
@@ -109,13 +133,13 @@ fn context(setup: &Setup, dice: u64) -> Context<'_> {
 }
 
 impl<E: Election, A: Authority> MemberInstance<E, A> {
-    fn start(mut setup: Setup) -> anyhow::Result<Self> {
+    fn start(mut setup: Setup, row: &'static Row) -> anyhow::Result<Self> {
         let mut dice = Dice(setup.seed);
         let stored = setup.stored.take().map(|kept| Self::decode(&kept)).transpose()?;
         let driver = Driver::start(&context(&setup, dice.roll()), stored);
         dice.0 ^= u64::from(setup.instance.0);
         let (stores, meter, buffer) = (VecDeque::new(), ElectionMeter::new(setup.me.id), BytesMut::new());
-        Ok(MemberInstance { setup, driver, stores, meter, dice, buffer })
+        Ok(MemberInstance { row, setup, driver, stores, meter, dice, buffer })
     }
 
     fn decode(kept: &Kept) -> anyhow::Result<MemberRecord<E, A>> {
@@ -141,6 +165,21 @@ impl<E: Election, A: Authority> MemberInstance<E, A> {
         self.driver.step(&context(&self.setup, self.dice.roll()), input);
         let member = self.driver.machine();
         self.meter.stepped(member.round(), member.round_participants(), joined);
+    }
+
+    /// The member list has changed: the members of the view move to other positions. False if the algorithm cannot run with
+    /// these members: no leader proposes such a list, and the view stays as it is.
+    fn reseat(&mut self, list: &Arc<MemberList>) -> bool {
+        let roster = Roster::new(Arc::clone(list), self.setup.me.id);
+        let view = roster.view(self.setup.view.topology(), &self.setup.links);
+        if view.len() > self.row.max_nodes || (self.row.check)(&view, self.setup.settings.election.wins).is_err() {
+            tracing::error!(list = %list.stamp, "heard of a member list with which this algorithm cannot run: ignored");
+            return false;
+        }
+        let before = self.setup.seat(&roster);
+        self.driver.machine_mut().reseat(&before, &self.setup.view);
+        self.meter.reseat(&before, &self.setup.view);
+        true
     }
 
     fn send(&mut self, to: NodeId, message: Envelope<E::Link, E::Message, A::Message>, sink: &mut dyn EffectSink) {
@@ -217,10 +256,13 @@ impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
                     self.stores.push_back(record);
                 }
                 Effect::Announce(event) => {
-                    if let Event::Became { now, .. } = event {
-                        self.meter.became(now);
+                    match &event {
+                        Event::Became { now, .. } => self.meter.became(*now),
+                        Event::List(ListEvent::Known(list)) if !self.reseat(list) => continue,
+                        _ => {}
                     }
-                    sink.announce(event, self.driver.deadline_of(&event));
+                    let until = self.driver.deadline_of(&event);
+                    sink.announce(event, until);
                 }
                 Effect::SetTimer(..) | Effect::CancelTimer(_) => {}
             }
@@ -249,6 +291,10 @@ impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
 
     fn links(&self) -> NodeSet {
         self.driver.machine().links(&self.setup.view)
+    }
+
+    fn membership(&self) -> Option<Membership> {
+        self.driver.machine().authority().membership(&context(&self.setup, 0))
     }
 
     fn algorithm_messages(&self) -> u64 {

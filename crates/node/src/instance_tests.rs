@@ -47,12 +47,15 @@ fn member(row: &'static Row, safety: Safety, id: u32, seed: u64) -> Box<dyn Inst
     let uids: Vec<Uid> = (1..=MEMBERS).map(Uid::plain).collect();
     let view = match row.topology {
         Topology::Ring => View::ring(uids),
-        _ => View::mesh(uids),
+        Topology::Mesh => View::mesh(uids),
+        // A path: every member but the ends divides it.
+        Topology::Graph => View::graph(uids, &(1..MEMBERS as usize).map(|at| (at - 1, at)).collect::<Vec<_>>()),
     };
     let election = algorithms::Settings { wins: row.wins, ..algorithms::Settings::default() };
     let settings = Settings { election, ..Settings::default() };
     let (me, instance) = (Uid::plain(id), InstanceId::ELECTION);
-    let setup = Setup { me, view, settings, stored: None, seed: seed + u64::from(id), instance };
+    let (links, refused, seed) = (Vec::new(), false, seed + u64::from(id));
+    let setup = Setup { me, view, settings, links, refused, stored: None, seed, instance };
     let mut member = start(row, safety, setup).expect("a new member needs no record");
     for peer in (1..=MEMBERS).filter(|&peer| peer != id) {
         member.peer(NodeId(peer), true);
@@ -89,7 +92,10 @@ fn bear(row: &'static Row, safety: Safety, seed: u64, frames: usize) -> usize {
                     member.written(barrier);
                 }
             }
-            air.extend(desk.frames.into_iter().map(|(to, payload)| (NodeId(from), to, payload)));
+            // A made-up list has made-up members.
+            let exists = |to: NodeId| (1..=MEMBERS).contains(&to.0);
+            let frames = desk.frames.into_iter().filter(|(to, _)| exists(*to));
+            air.extend(frames.map(|(to, payload)| (NodeId(from), to, payload)));
         }
         while air.len() > 60 {
             air.swap_remove(roll(air.len()));

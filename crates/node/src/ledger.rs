@@ -17,11 +17,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use client::{Announcement, Happened, LedgerBreak, LedgerEntry, LedgerHead, LedgerKind, LedgerPage, LedgerProof};
+use client::{
+    Announcement, Happened, LedgerBreak, LedgerEntry, LedgerHead, LedgerKind, LedgerPage, LedgerProof, ListPart,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use segments::{Found, Segments};
-use types::InstanceId;
+use types::{Epoch, InstanceId, Stamp};
 
 use crate::publisher::Subscriber;
 
@@ -164,10 +166,11 @@ pub struct LedgerWriter<C> {
 impl<C: Send> LedgerWriter<C> {
     /// The ledger is the history of the cluster's election; of other instances it keeps what operators did.
     pub fn write(&mut self, announcement: &Announcement) {
-        let belongs =
-            |kind: &LedgerKind| announcement.instance == InstanceId::ELECTION || matches!(kind, LedgerKind::Ordered(_));
-        if let Some(kind) = self.kind(&announcement.what).filter(belongs) {
-            self.append(kind, announcement.wall_ms, announcement.boot_ns);
+        let belongs = announcement.instance == InstanceId::ELECTION;
+        for kind in self.kinds(&announcement.what) {
+            if belongs || matches!(kind, LedgerKind::Ordered(_)) {
+                self.append(kind, announcement.wall_ms, announcement.boot_ns);
+            }
         }
     }
 
@@ -181,16 +184,24 @@ impl<C: Send> LedgerWriter<C> {
         }
     }
 
-    /// What the ledger keeps of an announcement.
-    fn kind(&self, what: &Happened) -> Option<LedgerKind> {
-        Some(match *what {
-            Happened::Ordered(ref ordered) => LedgerKind::Ordered(ordered.clone()),
-            Happened::Started { incarnation } => LedgerKind::Started { incarnation, last_alive_ms: self.last_alive_ms },
-            Happened::Became(transition) => LedgerKind::Became(transition),
-            Happened::Granted { epoch, holder } => LedgerKind::Granted { epoch, holder },
-            Happened::PromiseEnded { epoch, holder } => LedgerKind::PromiseEnded { epoch, holder },
-            Happened::Elected(_) | Happened::Link { .. } | Happened::Faults(_) | Happened::Leaving => return None,
-        })
+    /// What the ledger keeps of an announcement: an entry, or several for a long member list.
+    fn kinds(&self, what: &Happened) -> Vec<LedgerKind> {
+        let parts = |list: Stamp, voters: &[u32], kind: fn(ListPart) -> LedgerKind| -> Vec<LedgerKind> {
+            ListPart::split(list, voters).into_iter().map(kind).collect()
+        };
+        match *what {
+            Happened::Ordered(ref ordered) => vec![LedgerKind::Ordered(ordered.clone())],
+            Happened::Started { incarnation } => {
+                vec![LedgerKind::Started { incarnation, last_alive_ms: self.last_alive_ms }]
+            }
+            Happened::Became(transition) => vec![LedgerKind::Became(transition)],
+            Happened::Granted { epoch, holder, list } => vec![LedgerKind::Granted { epoch, holder, list }],
+            Happened::PromiseEnded { epoch, holder } => vec![LedgerKind::PromiseEnded { epoch, holder }],
+            Happened::Adopted { list, ref voters } => parts(list, voters, LedgerKind::Adopted),
+            Happened::InForce { list, ref voters } => parts(list, voters, LedgerKind::InForce),
+            Happened::Forced { list, ref voters } => parts(list, voters, LedgerKind::Forced),
+            Happened::Elected(_) | Happened::Link { .. } | Happened::Faults(_) | Happened::Leaving => Vec::new(),
+        }
     }
 }
 
@@ -311,6 +322,15 @@ impl<C> Scribe<C> {
     }
 }
 
+/// The whole ledger in a data directory whose member does not run. `known` is the newest entry according to the state file.
+/// Changes nothing.
+pub fn peek(dir: &Path, known: Option<LedgerHead>) -> std::io::Result<LedgerPage> {
+    let (entries, found) = segments::peek(dir, known)?;
+    let troubles = (found.damaged > 0).then(|| format!("{} records are damaged", found.damaged));
+    let proof = LedgerProof { head: known, breaks: found.breaks };
+    Ok(LedgerPage { entries, more: false, troubles: troubles.into_iter().collect(), proof })
+}
+
 /// Logs the state that was found at the start, and returns it as text.
 fn report(found: &Found) -> Option<String> {
     if found.cut > 0 {
@@ -366,8 +386,9 @@ pub fn fuzz(bytes: &[u8]) {
 pub fn fuzz_seeds() -> Vec<Vec<u8>> {
     let kinds = [
         LedgerKind::Started { incarnation: 3, last_alive_ms: Some(9) },
-        LedgerKind::Granted { epoch: 7, holder: 2 },
+        LedgerKind::Granted { epoch: 7, holder: 2, list: Stamp::new(Epoch(7), 1) },
         LedgerKind::PromiseEnded { epoch: 7, holder: 2 },
+        LedgerKind::Adopted(ListPart::split(Stamp::new(Epoch(7), 1), &[1, 2, 3]).remove(0)),
     ];
     let entry = |kind| LedgerEntry { sequence: 1, wall_ms: 2, boot_ns: 3, boot_id: [4; 16], kind };
     kinds.into_iter().map(|kind| record::encode(&entry(kind), &record::ORIGIN).to_vec()).collect()

@@ -7,7 +7,9 @@
 //! - [`disk`]: the thread that waits for fsync. [`descriptors`]: why such threads have open files of their own.
 //! - [`publisher`]: the one stream of what happens, and its subscribers: watchers, [`ledger`], [`log`], [`notify`] (the
 //!   service manager) and [`hooks`] (the operator's command).
+//! - [`offline`]: the data directory of a member that does not run, for `ctl`.
 //! - [`visible_state`]: what other tasks may read at any time, compared with the clock.
+//! - [`roster`]: the members that this process knows, which may change while it runs.
 //! - [`chaos`]: faults on purpose, if the config allows them.
 
 pub mod binding;
@@ -20,11 +22,15 @@ mod election_meter;
 mod hooks;
 mod instance;
 pub mod ledger;
+mod lock_machine;
 pub mod log;
 mod notify;
+pub mod offline;
 mod peer_clocks;
 mod publisher;
 pub mod records;
+pub mod recovery;
+mod roster;
 pub mod startup_check;
 pub mod storage;
 mod visible_state;

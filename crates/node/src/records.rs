@@ -1,13 +1,15 @@
 //! The records of this process's machines in the state file: the only place that converts records to sections and back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use algorithms::Epoch;
 use client::LedgerHead;
-use member::reign::{ClusterMark, Holder, Vote};
+use member::reign::{ClusterMark, Holder, LockPast, Vote};
 use member::{BeliefRecord, Incarnation, QuorumRecord, Safety};
 use transport::codec;
-use types::InstanceId;
+use types::{InstanceId, MemberList, Stamp};
 
 use crate::storage::{Damage, RecordKind, RecordV1, StateFile, StorageError, Store, VoteV1};
 
@@ -20,7 +22,7 @@ pub struct Kept {
 }
 
 /// The record of an authority, for checks of a disk before its machine runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AuthorityRecord {
     Classic(BeliefRecord),
     Quorum(QuorumRecord),
@@ -40,8 +42,16 @@ impl AuthorityRecord {
         Some(match safety {
             Safety::Classic => AuthorityRecord::Classic(codec::decode(bytes).ok()?),
             Safety::Quorum if version == 1 => {
-                let (belief, vote) = codec::decode(bytes).ok()?;
-                AuthorityRecord::Quorum(QuorumRecord { belief, vote, cluster: None })
+                let (belief, vote): (_, Option<VoteWithoutList>) = codec::decode(bytes).ok()?;
+                AuthorityRecord::Quorum(QuorumRecord { belief, vote: vote.map(with_list), cluster: None })
+            }
+            Safety::Quorum if version == 2 => {
+                let (belief, vote, cluster): (_, Option<VoteWithoutList>, _) = codec::decode(bytes).ok()?;
+                AuthorityRecord::Quorum(QuorumRecord { belief, vote: vote.map(with_list), cluster })
+            }
+            Safety::Quorum if version == 3 => {
+                let (belief, vote, cluster): (_, Option<VoteWithoutLocks>, _) = codec::decode(bytes).ok()?;
+                AuthorityRecord::Quorum(QuorumRecord { belief, vote: vote.map(without_locks), cluster })
             }
             Safety::Quorum => AuthorityRecord::Quorum(codec::decode(bytes).ok()?),
         })
@@ -61,11 +71,16 @@ impl AuthorityRecord {
         }
     }
 
-    pub fn vote(&self) -> Option<Vote> {
+    pub fn vote(&self) -> Option<&Vote> {
         match self {
             AuthorityRecord::Classic(_) => None,
-            AuthorityRecord::Quorum(record) => record.vote,
+            AuthorityRecord::Quorum(record) => record.vote.as_ref(),
         }
+    }
+
+    /// The member list on disk; `None` if the record has none.
+    pub fn list(&self) -> Option<&Arc<MemberList>> {
+        self.vote().map(|vote| &vote.list).filter(|list| !list.members.is_empty())
     }
 
     /// What this member knows of the cluster's id.
@@ -81,6 +96,8 @@ impl AuthorityRecord {
             epoch: Epoch(vote.epoch),
             holder: vote.holder.map(|(id, incarnation)| Holder { id, incarnation }),
             longest_lease: vote.longest_lease,
+            list: Arc::default(),
+            locks: LockPast::default(),
         };
         let (incarnation, reserved_until, followed) = (legacy.incarnation, legacy.ceiling, Epoch(legacy.followed));
         let belief = BeliefRecord { incarnation, reserved_until, followed };
@@ -91,6 +108,31 @@ impl AuthorityRecord {
             }
         }
     }
+}
+
+/// A vote in the sections of versions 1 and 2: epoch, holder, longest lease. Its list is that of the config.
+type VoteWithoutList = (Epoch, Option<Holder>, Duration);
+
+fn with_list((epoch, holder, longest_lease): VoteWithoutList) -> Vote {
+    without_locks((epoch, holder, longest_lease, Arc::default()))
+}
+
+/// A vote in the sections of version 3: epoch, holder, longest lease, list. There was no lock service.
+type VoteWithoutLocks = (Epoch, Option<Holder>, Duration, Arc<MemberList>);
+
+fn without_locks((epoch, holder, longest_lease, list): VoteWithoutLocks) -> Vote {
+    Vote { epoch, holder, longest_lease, list, locks: LockPast::default() }
+}
+
+/// What a member must remember of the member lists, beside its own list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ListMark {
+    /// This member has known a list with itself in it.
+    pub listed: bool,
+    /// The list in force without this member.
+    pub removed: Option<Stamp>,
+    /// An operator has declared the other voters lost, and no announcement has said so yet.
+    pub forced: bool,
 }
 
 /// The record of an algorithm begins with the algorithm's name: another algorithm could not use it.
@@ -108,7 +150,16 @@ pub enum OnDisk {
 /// Opens the data directory; `None` if this member has no state yet. A file of an earlier format is converted.
 pub fn open(dir: &Path) -> Result<(Store, Option<StateFile>), StorageError> {
     let (store, file) = Store::open(dir)?;
-    let Some(mut file) = file else { return Ok((store, None)) };
+    let path = store.path();
+    Ok((store, file.map(|file| usable(file, path)).transpose()?))
+}
+
+/// The state of a member that does not run; `None` if there is none. Changes nothing.
+pub fn peek(dir: &Path) -> Result<Option<StateFile>, StorageError> {
+    Store::peek(dir)?.map(|file| usable(file, dir.join("state"))).transpose()
+}
+
+fn usable(mut file: StateFile, path: PathBuf) -> Result<StateFile, StorageError> {
     if let Some(legacy) = file.legacy.take() {
         put_authority(&mut file, InstanceId::ELECTION, AuthorityRecord::from_v1(&legacy).encode());
     }
@@ -119,9 +170,9 @@ pub fn open(dir: &Path) -> Result<(Store, Option<StateFile>), StorageError> {
     };
     let unreadable = file.sections().iter().any(|(instance, kind, _)| is_unreadable(instance, kind));
     if unreadable || authority(&file, InstanceId::ELECTION).is_none() {
-        return Err(StorageError::Damaged { path: store.path(), damage: Damage::Content });
+        return Err(StorageError::Damaged { path, damage: Damage::Content });
     }
-    Ok((store, Some(file)))
+    Ok(file)
 }
 
 pub fn authority(file: &StateFile, instance: InstanceId) -> Option<AuthorityRecord> {
@@ -160,6 +211,21 @@ pub fn ledger(file: &StateFile) -> Option<LedgerHead> {
 
 pub fn put_ledger(file: &mut StateFile, head: LedgerHead) {
     file.put_record(InstanceId::ELECTION, RecordKind::Ledger, encode(codec::to_vec(&head)));
+}
+
+pub fn list_mark(file: &StateFile) -> ListMark {
+    let section = file.record(InstanceId::ELECTION, RecordKind::ListMark);
+    let mark = section.and_then(|section| codec::decode::<(bool, Option<Stamp>, bool)>(&section.bytes).ok());
+    mark.map_or(ListMark::default(), |(listed, removed, forced)| ListMark { listed, removed, forced })
+}
+
+pub fn put_list_mark(file: &mut StateFile, ListMark { listed, removed, forced }: ListMark) {
+    file.put_record(InstanceId::ELECTION, RecordKind::ListMark, encode(codec::to_vec(&(listed, removed, forced))));
+}
+
+/// Was the record of the election written before member lists were on disk?
+pub fn is_without_list(file: &StateFile) -> bool {
+    file.record(InstanceId::ELECTION, RecordKind::Authority).is_some_and(|section| section.version < 3)
 }
 
 /// All records of a member are put into the file together.

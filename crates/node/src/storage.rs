@@ -92,6 +92,20 @@ impl Store {
         }
     }
 
+    /// Reads the state of a member that does not run; `None` if there is none. Changes nothing.
+    pub fn peek(dir: &Path) -> Result<Option<StateFile>, StorageError> {
+        if let Ok(lock) = File::open(dir.join("lock")) {
+            match flock(&lock, FlockOperation::NonBlockingLockShared) {
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    let pid = fs::read_to_string(dir.join("lock")).ok().and_then(|text| text.trim().parse().ok());
+                    return Err(StorageError::Busy { dir: dir.to_path_buf(), pid });
+                }
+                result => result.map_err(|error| failed("lock", dir)(error.into()))?,
+            }
+        }
+        read(&dir.join("state"))
+    }
+
     /// Replaces all sections together, in the newest format. When this returns `Ok` they survive a power cut; after an
     /// error, or a crash at any point, the file holds the old state or the new one, whole. Blocks for the disk.
     pub fn write(&self, file: &StateFile) -> io::Result<()> {

@@ -3,9 +3,9 @@
 //! The loop writes it. Readers never ask a machine, which may be ahead of its own effects or behind the clock: they see
 //! the last announcement, and a leadership only while its lease runs. The reader itself compares the clock.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use algorithms::NodeId;
 use client::{ElectionCost, MemberStatus, PeerStatus};
@@ -13,76 +13,90 @@ use member::{Role, Safety, Standing};
 use types::{InstanceId, Topology, Uid, Wins, boot_clock, since_boot};
 
 use crate::config::ElectionConfig;
+use crate::daemon::millis;
 
 /// The visible state that all instances of a process share.
 #[derive(Debug)]
 pub(crate) struct ProcessState {
-    uid: Uid,
+    uid: Mutex<Uid>,
     cluster: String,
     started: Duration,
     incarnation: u64,
-    peers: Vec<PeerState>,
+    /// In the order of the member list.
+    peers: Mutex<Vec<PeerState>>,
+    /// Sent to and received from members that are in the list no more.
+    gone: Mutex<(u64, u64)>,
     faults: Mutex<Vec<String>>,
     /// Microseconds; 0 before the first write.
     persist_us: AtomicU64,
     cluster_id: Mutex<Option<String>>,
     old_volume: AtomicBool,
+    /// The names of the keys that new handshakes use, and when the first of them expires.
+    keys: Mutex<(Vec<String>, Option<SystemTime>)>,
 }
 
-/// Written by the event loop alone, so that no order between the fields is needed.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct PeerState {
     id: NodeId,
-    connected: AtomicBool,
-    /// Nanoseconds since boot; 0 if the peer was never heard.
-    last_heard_ns: AtomicU64,
-    sent: AtomicU64,
-    received: AtomicU64,
-    /// Millionths by which its clock runs fast; [`UNKNOWN`] before enough of its readings have arrived.
-    drift_ppm: AtomicI64,
+    connected: bool,
+    /// Since boot.
+    last_heard: Option<Duration>,
+    sent: u64,
+    received: u64,
+    /// Millionths by which its clock runs fast; `None` before enough of its readings have arrived.
+    drift_ppm: Option<i64>,
 }
-
-const UNKNOWN: i64 = i64::MIN;
 
 impl ProcessState {
     pub(crate) fn new(uid: Uid, cluster: String, incarnation: u64, peers: impl Iterator<Item = NodeId>) -> Self {
-        let peer = |id| PeerState {
-            id,
-            connected: AtomicBool::new(false),
-            last_heard_ns: AtomicU64::new(0),
-            sent: AtomicU64::new(0),
-            received: AtomicU64::new(0),
-            drift_ppm: AtomicI64::new(UNKNOWN),
+        let process = ProcessState {
+            uid: Mutex::new(uid),
+            cluster,
+            started: since_boot(),
+            incarnation,
+            peers: Mutex::default(),
+            gone: Mutex::default(),
+            faults: Mutex::default(),
+            persist_us: AtomicU64::new(0),
+            cluster_id: Mutex::default(),
+            old_volume: AtomicBool::new(false),
+            keys: Mutex::default(),
         };
-        let (peers, faults, persist_us) = (peers.map(peer).collect(), Mutex::default(), AtomicU64::new(0));
-        let (cluster_id, old_volume) = (Mutex::default(), AtomicBool::new(false));
-        let started = since_boot();
-        ProcessState { uid, cluster, started, incarnation, peers, faults, persist_us, cluster_id, old_volume }
+        process.set_members(uid, peers);
+        process
+    }
+
+    /// The member list has changed.
+    pub(crate) fn set_members(&self, uid: Uid, peers: impl Iterator<Item = NodeId>) {
+        *lock(&self.uid) = uid;
+        let mut states = lock(&self.peers);
+        let known = |id| states.iter().find(|peer| peer.id == id).copied();
+        let new = |id| PeerState { id, connected: false, last_heard: None, sent: 0, received: 0, drift_ppm: None };
+        let now: Vec<PeerState> = peers.map(|id| known(id).unwrap_or_else(|| new(id))).collect();
+        let mut gone = lock(&self.gone);
+        for peer in states.iter().filter(|old| now.iter().all(|peer| peer.id != old.id)) {
+            *gone = (gone.0 + peer.sent, gone.1 + peer.received);
+        }
+        *states = now;
     }
 
     pub(crate) fn linked(&self, peer: NodeId, up: bool) {
-        if let Some(peer) = self.peer(peer) {
-            peer.connected.store(up, Ordering::Relaxed);
-        }
+        self.change(peer, |peer| peer.connected = up);
     }
 
     pub(crate) fn sent(&self, to: NodeId) {
-        if let Some(peer) = self.peer(to) {
-            peer.sent.fetch_add(1, Ordering::Relaxed);
-        }
+        self.change(to, |peer| peer.sent += 1);
     }
 
     pub(crate) fn received(&self, from: NodeId) {
-        if let Some(peer) = self.peer(from) {
-            peer.received.fetch_add(1, Ordering::Relaxed);
-            peer.last_heard_ns.store(since_boot().as_nanos() as u64, Ordering::Relaxed);
-        }
+        self.change(from, |peer| {
+            peer.received += 1;
+            peer.last_heard = Some(since_boot());
+        });
     }
 
     pub(crate) fn set_drift(&self, of: NodeId, ppm: Option<i64>) {
-        if let Some(peer) = self.peer(of) {
-            peer.drift_ppm.store(ppm.unwrap_or(UNKNOWN), Ordering::Relaxed);
-        }
+        self.change(of, |peer| peer.drift_ppm = ppm);
     }
 
     pub(crate) fn set_faults(&self, faults: Vec<String>) {
@@ -106,26 +120,25 @@ impl ProcessState {
         self.old_volume.store(old, Ordering::Relaxed);
     }
 
+    pub(crate) fn set_keys(&self, ids: Vec<String>, expires: Option<SystemTime>) {
+        *lock(&self.keys) = (ids, expires);
+    }
+
     pub(crate) fn uptime(&self) -> Duration {
         since_boot().saturating_sub(self.started)
     }
 
-    fn peer(&self, id: NodeId) -> Option<&PeerState> {
-        self.peers.iter().find(|peer| peer.id == id)
-    }
-
-    fn total(&self, of: impl Fn(&PeerState) -> &AtomicU64) -> u64 {
-        self.peers.iter().map(|peer| of(peer).load(Ordering::Relaxed)).sum()
+    fn change(&self, id: NodeId, change: impl FnOnce(&mut PeerState)) {
+        if let Some(peer) = lock(&self.peers).iter_mut().find(|peer| peer.id == id) {
+            change(peer);
+        }
     }
 }
 
 impl PeerState {
     fn status(&self, now: Duration) -> PeerStatus {
-        let heard = Some(self.last_heard_ns.load(Ordering::Relaxed)).filter(|&ns| ns > 0);
-        let silent = heard.map(|ns| now.saturating_sub(Duration::from_nanos(ns)).as_millis() as u64);
-        let drift = Some(self.drift_ppm.load(Ordering::Relaxed)).filter(|&ppm| ppm != UNKNOWN);
-        let connected = self.connected.load(Ordering::Relaxed);
-        PeerStatus { id: self.id.0, connected, last_heard_ms: silent, drift_ppm: drift }
+        let last_heard_ms = self.last_heard.map(|heard| now.saturating_sub(heard).as_millis() as u64);
+        PeerStatus { id: self.id.0, connected: self.connected, last_heard_ms, drift_ppm: self.drift_ppm }
     }
 }
 
@@ -216,26 +229,28 @@ impl VisibleState {
         let (shown, now) = (lock(&self.shown).clone(), since_boot());
         let standing = self.standing_of(&shown, now);
         let process = &self.process;
+        let (uid, peers, gone) = (*lock(&process.uid), lock(&process.peers).clone(), *lock(&process.gone));
+        let (key_ids, expires) = lock(&process.keys).clone();
         let left = shown.lease_until.and_then(|until| until.checked_sub(now)).filter(|left| !left.is_zero());
         MemberStatus {
-            id: process.uid.id.0,
+            id: uid.id.0,
             instance: self.instance,
             cluster: process.cluster.clone(),
             algorithm: self.algorithm.to_owned(),
             topology: self.topology,
             safety: self.safety,
             role: standing.role,
-            priority: process.uid.priority,
+            priority: uid.priority,
             wins: self.wins,
             leader: standing.leader.map(|leader| leader.0),
             epoch: standing.epoch.0,
             incarnation: process.incarnation,
             lease_ms: left.map(|left| left.as_millis() as u64),
-            sent: process.total(|peer| &peer.sent),
-            received: process.total(|peer| &peer.received),
+            sent: gone.0 + peers.iter().map(|peer| peer.sent).sum::<u64>(),
+            received: gone.1 + peers.iter().map(|peer| peer.received).sum::<u64>(),
             election_messages: self.election_messages.load(Ordering::Relaxed),
             election: shown.election,
-            peers: process.peers.iter().map(|peer| peer.status(now)).collect(),
+            peers: peers.iter().map(|peer| peer.status(now)).collect(),
             uptime_ms: process.uptime().as_millis() as u64,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             persist_us: Some(process.persist_us.load(Ordering::Relaxed)).filter(|&us| us > 0),
@@ -244,6 +259,8 @@ impl VisibleState {
             cluster_id: lock(&process.cluster_id).clone(),
             old_volume: process.old_volume.load(Ordering::Relaxed),
             max_drift_ppm: self.max_drift_ppm,
+            key_ids,
+            expires_ms: expires.map(millis),
         }
     }
 
@@ -316,6 +333,21 @@ mod tests {
         let state = state(Safety::Classic);
         assert_eq!(state.became(LEADS), None, "nothing was announced before");
         assert_eq!(state.standing(), LEADS);
+    }
+
+    #[test]
+    fn a_changed_list_keeps_what_is_known_of_its_members_and_what_was_counted() {
+        let state = state(Safety::Quorum);
+        for id in [2, 3] {
+            state.process.linked(NodeId(id), true);
+            state.process.received(NodeId(id));
+            state.process.sent(NodeId(id));
+        }
+        state.process.set_members(Uid { priority: 5, id: NodeId(1) }, [4, 3].map(NodeId).into_iter());
+        let status = state.status();
+        assert_eq!((status.priority, status.sent, status.received), (5, 2, 2));
+        let peers: Vec<(u32, bool)> = status.peers.iter().map(|peer| (peer.id, peer.connected)).collect();
+        assert_eq!(peers, [(4, false), (3, true)]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod commands;
 pub mod golden;
 pub mod lead;
 mod machine;
+pub mod mutex_history;
 pub mod namespaces;
 pub mod strace;
 pub mod volume;
@@ -22,7 +23,7 @@ pub use binaries::{ctl_binary, node_binary};
 pub use change::Change;
 pub use cluster::Live;
 pub use commands::{ctl, done, refused, stderr, stdout};
-pub use ctl::cluster::{Cluster, Plan, Scratch, free_ports_elsewhere};
+pub use ctl::cluster::{Cluster, Plan, Scratch, certificates, free_ports_elsewhere, write_secret};
 
 /// Far more than anything here takes on an idle machine; tests share two cores.
 pub const PATIENCE: Duration = Duration::from_secs(20);

@@ -24,7 +24,7 @@ impl Recorded {
     }
 
     pub fn quorum(&self) -> QuorumRecord {
-        let AuthorityRecord::Quorum(record) = self.authority else { panic!("no record of a voter: {self:?}") };
+        let AuthorityRecord::Quorum(record) = self.authority.clone() else { panic!("no record of a voter: {self:?}") };
         record
     }
 }

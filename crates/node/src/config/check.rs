@@ -8,9 +8,9 @@ use member::Safety;
 use types::format_duration;
 
 use super::problems::{Problem, Problems};
-use super::read::{Cluster, Draft, InstanceDraft, PeerDraft, fitting};
+use super::read::{Cluster, Draft, InstanceDraft, PeerDraft, TlsDraft, fitting};
 use super::section::{Found, closest};
-use super::{Config, Host, PEERS_MAX, PeerRole, split_address};
+use super::{Config, Host, PEERS_MAX, PeerRole, locks, split_address};
 
 const NAME_BYTES_MAX: usize = 64;
 const TIME_MIN: Duration = Duration::from_millis(1);
@@ -61,14 +61,62 @@ pub(super) fn all(draft: &Draft, config: &Config, problems: &mut Problems) {
     name(&draft.cluster, problems);
     preemption(&draft.cluster, config, problems);
     times(draft, config, problems);
-    peers(draft, config, problems);
+    if let Some(join) = &draft.cluster.join {
+        joining(draft, join, config, problems);
+    } else {
+        peers(draft, config, problems);
+    }
+    if let Some(listen) = draft.cluster.listen.as_ref().filter(|_| draft.cluster.join.is_none()) {
+        problems.push(listen.line, "listen in [cluster] is for a member with join", "write it in a [[peers]] table");
+    }
     addresses(&draft.peers, problems);
     secret(draft, config, problems);
     links(draft, config, problems);
     hooks(draft, problems);
     instances(draft, config, problems);
-    if problems.list.is_empty() {
+    locks::check(&draft.locks, config, problems);
+    if problems.list.is_empty() && draft.cluster.join.is_none() {
         members(&draft.cluster, config, problems);
+    }
+}
+
+/// A member that is to be added knows addresses of the cluster instead of its list.
+fn joining(draft: &Draft, join: &Found<Vec<Found<String>>>, config: &Config, problems: &mut Problems) {
+    if let Some(peer) = draft.peers.first() {
+        let message = "join and [[peers]]: a member is either to be added to a cluster, or is in its first list";
+        problems.push(peer.line, message, "remove the [[peers]] tables, or join");
+    }
+    if config.safety == Safety::Classic {
+        let message = "join needs safety = \"quorum\": a classic cluster has the list of its config file";
+        problems.push(join.line, message, "write a [[peers]] table for every member instead");
+    }
+    if let Some(bootstrap) = &draft.cluster.bootstrap {
+        let message = "join and bootstrap: a member that is added to a cluster never begins one";
+        problems.push(bootstrap.line, message, "remove bootstrap");
+    }
+    if config.topology == Topology::Graph {
+        let message = "join and a graph: the links of a graph are in the config files of its members";
+        problems.push(join.line, message, "take an algorithm for a mesh or a ring");
+    }
+    if join.value.is_empty() {
+        problems.push(join.line, "join names no member", "write join = [\"host:7400\"]");
+    }
+    for address in &join.value {
+        if split_address(&address.value).is_none_or(|(_, port)| port == 0) {
+            let message = format!("{:?} in join is not a host and a port", address.value);
+            problems.push(address.line, message, "write it like \"host:7400\" (IPv6: \"[::1]:7400\")");
+        }
+    }
+    match &draft.cluster.listen {
+        None => {
+            let remedy = "write listen = \"0.0.0.0:7400\" below [cluster]: where this member accepts connections";
+            problems.push(join.line, "join without listen", remedy);
+        }
+        Some(listen) if split_address(&listen.value).is_none_or(|(_, port)| port == 0) => {
+            let message = format!("listen = {:?} is not a host and a port", listen.value);
+            problems.push(listen.line, message, "write listen = \"0.0.0.0:7400\"");
+        }
+        Some(_) => {}
     }
 }
 
@@ -99,6 +147,10 @@ fn instance_row(instance: &InstanceDraft, row: &'static Row, config: &Config, pr
         let message = format!("{} is fit for at most {} members", row.name, row.max_nodes);
         problems.push(instance.line, message, "take another algorithm");
     }
+    if row.topology == Topology::Graph && config.topology != Topology::Graph {
+        let message = format!("{} runs on a graph, but this cluster is a {}", row.name, config.topology.name());
+        problems.push(instance.line, message, "take an algorithm for a ring or a mesh, or write topology = \"graph\"");
+    }
     let wins = instance.wins.map_or(row.wins, |found| found.value);
     if problems.list.is_empty()
         && let Err(why) = (row.check)(&config.view_as(row.topology), wins)
@@ -125,7 +177,6 @@ pub(super) fn notices(draft: &Draft, row: &Row) -> Vec<Problem> {
             notices.push(found.line, format!("{what} is not built yet"), "this line has no effect");
         }
     };
-    unbuilt(&draft.lock_algorithm, "algorithm in [locks]");
     unbuilt(&draft.priority_command, "command in [priority]");
     draft.peers.iter().for_each(|peer| unbuilt(&peer.http, "http in [[peers]]"));
     if let (Some(short), Some(answer)) = (draft.timing.coordinator_timeout, draft.timing.answer_timeout) {
@@ -292,12 +343,22 @@ fn secret(draft: &Draft, config: &Config, problems: &mut Problems) {
     if let Some(file) = draft.cluster.secret_file.as_ref().filter(|file| file.value.is_empty()) {
         problems.push(file.line, "secret_file is empty", "write the name of a file, like secret_file = \"secret\"");
     }
-    if config.secret_file.is_some() || config.insecure {
+    if let (Some(file), Some(tls)) = (&draft.cluster.secret_file, &draft.tls) {
+        let message = "the cluster has a secret_file and [tls]: its members prove themselves by one of the two";
+        problems.push(file.line.max(tls.line), message, "remove secret_file, or the whole table [tls]");
+    }
+    let named = |tls: &TlsDraft| [&tls.ca, &tls.certificate, &tls.key].map(Clone::clone);
+    for empty in draft.tls.iter().flat_map(named).flatten().filter(|found| found.value.is_empty()) {
+        problems.push(empty.line, "a file in [tls] has no name", "write the name of a file, like ca = \"ca.pem\"");
+    }
+    if config.secret_file.is_some() || config.tls.is_some() || config.insecure {
         return;
     }
     let off_loopback =
         |found: &&Found<String>| split_address(&found.value).is_some_and(|(host, _)| !host.is_loopback());
-    let exposed = draft.peers.iter().flat_map(|peer| [&peer.address, &peer.listen]).flatten().find(off_loopback);
+    let peers = draft.peers.iter().flat_map(|peer| [&peer.address, &peer.listen]).flatten();
+    let join = draft.cluster.join.iter().flat_map(|join| &join.value).chain(&draft.cluster.listen);
+    let exposed = peers.chain(join).find(off_loopback);
     if let Some(exposed) = exposed {
         let message = format!("{:?} is reachable from other machines and the cluster has no secret", exposed.value);
         let remedy = "write secret_file = \"secret\" below [cluster] and put 16 or more random bytes into that file \
@@ -308,7 +369,7 @@ fn secret(draft: &Draft, config: &Config, problems: &mut Problems) {
 
 fn links(draft: &Draft, config: &Config, problems: &mut Problems) {
     let Some(links) = &draft.links else {
-        if config.topology == Topology::Graph {
+        if config.topology == Topology::Graph && draft.cluster.join.is_none() {
             let line = draft.cluster.topology.map_or(draft.cluster.line, |topology| topology.line);
             problems.push(line, "a graph without links", "write [graph] and below it links = [[1, 2], [2, 3]]");
         }

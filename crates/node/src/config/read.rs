@@ -6,25 +6,25 @@ use std::time::Duration;
 use ::toml::de::DeTable;
 use algorithms::catalog::{self, Row};
 use algorithms::{NodeId, Topology, Wins};
-use client::SecretPermissions;
-use member::{OnClose, Safety, Settings, Timing};
+use client::{SecretPermissions, TlsFiles};
+use member::{Bootstrap, Founding, OnClose, Safety, Settings, Timing};
 use types::InstanceId;
 
+use super::locks::{self, LocksDraft};
 use super::problems::Problems;
 use super::section::{Found, Pairs, Reader, Section};
-use super::{Config, ConfiguredInstance, Peer, PeerRole, check};
+use super::{Config, ConfiguredInstance, ID_MAX, Peer, PeerRole, check};
 
 const TOPOLOGIES: [(&str, Topology); 3] =
     [("mesh", Topology::Mesh), ("ring", Topology::Ring), ("graph", Topology::Graph)];
 const SAFETIES: [(&str, Safety); 2] = [("classic", Safety::Classic), ("quorum", Safety::Quorum)];
 const WINS: [(&str, Wins); 2] = [("highest", Wins::Highest), ("lowest", Wins::Lowest)];
 const ON_CLOSE: [(&str, OnClose); 2] = [("wait-lease", OnClose::WaitLease), ("immediate", OnClose::Immediate)];
+const BOOTSTRAPS: [(&str, Bootstrap); 2] = [("auto", Bootstrap::Auto), ("manual", Bootstrap::Manual)];
 const ROLES: [(&str, PeerRole); 3] =
     [("member", PeerRole::Member), ("witness", PeerRole::Witness), ("learner", PeerRole::Learner)];
 
-/// The largest id; `config/example.toml` documents it.
 const CLIENT_IDLE: Duration = Duration::from_mins(5);
-const ID_MAX: u32 = 0xffff;
 
 /// The file as it is written: a missing key is `None`.
 pub(super) struct Draft {
@@ -34,9 +34,10 @@ pub(super) struct Draft {
     /// Is `peers` present but not a list? Then the reported problem is that, not an empty list.
     pub(super) peers_unreadable: bool,
     pub(super) instances: Vec<InstanceDraft>,
+    pub(super) tls: Option<TlsDraft>,
     pub(super) links: Option<Found<Pairs>>,
     pub(super) on_change: Option<Found<String>>,
-    pub(super) lock_algorithm: Option<Found<String>>,
+    pub(super) locks: LocksDraft,
     pub(super) priority_command: Option<Found<String>>,
 }
 
@@ -54,6 +55,9 @@ pub(super) struct Cluster {
     pub(super) insecure: Option<Found<bool>>,
     pub(super) chaos: Option<Found<bool>>,
     pub(super) bind_volume: Option<Found<bool>>,
+    pub(super) bootstrap: Option<Found<Bootstrap>>,
+    pub(super) join: Option<Found<Vec<Found<String>>>>,
+    pub(super) listen: Option<Found<String>>,
     /// Is the key present, readable or not?
     pub(super) says_name: bool,
 }
@@ -87,6 +91,15 @@ pub(super) struct InstanceDraft {
     pub(super) wins: Option<Found<Wins>>,
 }
 
+pub(super) struct TlsDraft {
+    pub(super) line: usize,
+    pub(super) ca: Option<Found<String>>,
+    pub(super) certificate: Option<Found<String>>,
+    pub(super) key: Option<Found<String>>,
+    pub(super) client_certificate: Option<Found<String>>,
+    pub(super) client_key: Option<Found<String>>,
+}
+
 pub(super) fn config(text: &str, path: &Path) -> Result<Config, Problems> {
     let mut reader = Reader::new(text, path);
     let document = reader.document();
@@ -106,8 +119,9 @@ fn draft<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>) -> Draft {
     reader.tables(document);
     let graph = reader.section(document, "graph");
     let hooks = reader.section(document, "hooks");
-    let locks = reader.section(document, "locks");
+    let locks_section = reader.section(document, "locks");
     let priority = reader.section(document, "priority");
+    let tls_section = document.contains_key("tls").then(|| reader.section(document, "tls"));
     let cluster_section = reader.section(document, "cluster");
     let timing_section = reader.section(document, "timing");
     let peer_sections = reader.sections(document, "peers");
@@ -118,9 +132,10 @@ fn draft<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>) -> Draft {
         peers: peer_sections.iter().map(|section| peer(reader, section)).collect(),
         peers_unreadable: document.get("peers").is_some_and(|peers| peers.get_ref().as_array().is_none()),
         instances: instance_sections.iter().map(|section| instance(reader, section)).collect(),
+        tls: tls_section.map(|section| tls(reader, &section)),
         links: reader.pairs(&graph, "links"),
         on_change: reader.string(&hooks, "on_change"),
-        lock_algorithm: reader.string(&locks, "algorithm"),
+        locks: locks::draft(reader, &locks_section),
         priority_command: reader.string(&priority, "command"),
     }
 }
@@ -140,7 +155,27 @@ fn cluster(reader: &mut Reader<'_>, section: &Section<'_>) -> Cluster {
         insecure: reader.boolean(section, "insecure"),
         chaos: reader.boolean(section, "chaos"),
         bind_volume: reader.boolean(section, "bind_volume"),
+        bootstrap: reader.choice(section, "bootstrap", &BOOTSTRAPS),
+        join: reader.strings(section, "join"),
+        listen: reader.string(section, "listen"),
         says_name: section.has("name"),
+    }
+}
+
+fn tls(reader: &mut Reader<'_>, section: &Section<'_>) -> TlsDraft {
+    for (key, example) in [("ca", "ca.pem"), ("certificate", "n{id}.pem"), ("key", "n{id}.key")] {
+        if !section.has(key) {
+            let remedy = format!("write {key} = {example:?}; `ctl init --tls` makes such files");
+            reader.problems.push(section.line, format!("[tls] has no {key}"), remedy);
+        }
+    }
+    TlsDraft {
+        line: section.line,
+        ca: reader.string(section, "ca"),
+        certificate: reader.string(section, "certificate"),
+        key: reader.string(section, "key"),
+        client_certificate: reader.string(section, "client_certificate"),
+        client_key: reader.string(section, "client_key"),
     }
 }
 
@@ -203,6 +238,10 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
     let peers: Vec<Peer> = draft.peers.iter().map(resolve_peer).collect();
     let with_role = |role| peers.iter().filter(|peer| peer.role == role).map(|peer| peer.id).collect();
     let timing = timing(&draft.timing);
+    // A member that is to be added to a cluster never begins one.
+    let joins = cluster.join.is_some();
+    let bootstrap =
+        if joins { Bootstrap::Manual } else { cluster.bootstrap.map_or(Bootstrap::Auto, |found| found.value) };
     Config {
         path: path.to_path_buf(),
         name: value(&cluster.name).unwrap_or_default(),
@@ -213,6 +252,7 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
             election: election(draft, row),
             preempt: cluster.preempt.is_none_or(|found| found.value),
             preempt_after: or(cluster.preempt_after, Settings::default().preempt_after.max(2 * timing.lease)),
+            founding: Founding { bootstrap, ..Founding::default() },
             timing,
             on_close: draft.timing.on_close.map_or(OnClose::default(), |found| found.value),
             witnesses: with_role(PeerRole::Witness),
@@ -221,15 +261,28 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
         },
         instances: draft.instances.iter().filter_map(resolve_instance).collect(),
         peers,
+        bootstrap,
+        join: cluster.join.iter().flat_map(|join| join.value.iter().map(|address| address.value.clone())).collect(),
+        listen: value(&cluster.listen),
         links: draft.links.iter().flat_map(|links| links.value.iter().map(pair)).collect(),
         secret_file: cluster.secret_file.as_ref().map(|file| beside(path, &file.value)),
         secret_permissions: cluster.secret_permissions.map(|found| found.value).unwrap_or_default(),
+        tls: draft.tls.as_ref().map(|tls| {
+            let files = TlsFiles {
+                ca: value(&tls.ca).unwrap_or_default(),
+                certificate: value(&tls.certificate).unwrap_or_default(),
+                key: value(&tls.key).unwrap_or_default(),
+                client_certificate: value(&tls.client_certificate),
+                client_key: value(&tls.client_key),
+            };
+            files.beside(path.parent().unwrap_or(Path::new("")))
+        }),
         insecure: cluster.insecure.is_some_and(|found| found.value),
         chaos: cluster.chaos.is_some_and(|found| found.value),
         bind_volume: cluster.bind_volume.is_none_or(|found| found.value),
         client_idle: or(draft.timing.client_idle, CLIENT_IDLE),
         on_change: value(&draft.on_change),
-        lock_algorithm: value(&draft.lock_algorithm),
+        locks: locks::resolve(&draft.locks),
         priority_command: value(&draft.priority_command),
         notices: check::notices(draft, row),
     }
@@ -255,6 +308,7 @@ fn timing(times: &Times) -> Timing {
         start_grace: or(times.start_grace, default.start_grace),
         lease: or(times.lease, default.lease),
         max_drift: times.max_drift.map_or(default.max_drift, |found| found.value),
+        ..default
     }
 }
 

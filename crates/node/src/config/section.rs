@@ -26,6 +26,9 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "insecure",
             "chaos",
             "bind_volume",
+            "bootstrap",
+            "join",
+            "listen",
         ],
     ),
     (
@@ -44,9 +47,10 @@ const LAYOUT: &[(&str, &[&str])] = &[
     ),
     ("peers", &["id", "address", "listen", "http", "priority", "role"]),
     ("instances", &["id", "algorithm", "wins"]),
+    ("tls", &["ca", "certificate", "key", "client_certificate", "client_key"]),
     ("graph", &["links"]),
     ("hooks", &["on_change"]),
-    ("locks", &["algorithm"]),
+    ("locks", &["algorithm", "max_ttl", "max_sessions", "max_waiters", "max_names"]),
     ("priority", &["command"]),
 ];
 
@@ -109,9 +113,7 @@ impl<'a> Reader<'a> {
     pub(super) fn tables(&mut self, document: &DeTable<'_>) {
         for key in document.keys() {
             let (name, line) = (key.get_ref().as_ref(), self.line(key.span().start));
-            if name == "tls" {
-                self.problems.push(line, "[tls] is not built yet", "write secret_file in [cluster] instead");
-            } else if let Some(home) = LAYOUT.iter().find(|(_, keys)| keys.contains(&name) && name != "priority") {
+            if let Some(home) = LAYOUT.iter().find(|(_, keys)| keys.contains(&name) && name != "priority") {
                 let remedy = format!("move it below {}", title(home.0));
                 self.problems.push(line, format!("{name:?} stands outside of any table"), remedy);
             } else if LAYOUT.iter().all(|(known, _)| *known != name) {
@@ -227,6 +229,26 @@ impl<'a> Reader<'a> {
         None
     }
 
+    /// A list of strings, each with its line.
+    pub(super) fn strings(&mut self, section: &Section<'_>, key: &str) -> Option<Found<Vec<Found<String>>>> {
+        let value = section.table?.get(key)?;
+        let line = self.line(value.span().start);
+        let remedy = format!("write {key} = [\"...\", \"...\"]");
+        let DeValue::Array(array) = value.get_ref() else {
+            self.not(line, section, key, "a list of strings", &remedy);
+            return None;
+        };
+        let mut strings = Vec::new();
+        for item in array {
+            let line = self.line(item.span().start);
+            match item.get_ref() {
+                DeValue::String(text) => strings.push(Found { value: text.as_ref().to_owned(), line }),
+                _ => self.not(line, section, key, "a list of strings", &remedy),
+            }
+        }
+        Some(Found { value: strings, line })
+    }
+
     /// Pairs of ids.
     pub(super) fn pairs(&mut self, section: &Section<'_>, key: &str) -> Option<Found<Pairs>> {
         let value = section.table?.get(key)?;
@@ -282,6 +304,7 @@ fn title(table: &str) -> &'static str {
         "timing" => "[timing]",
         "peers" => "[[peers]]",
         "instances" => "[[instances]]",
+        "tls" => "[tls]",
         "graph" => "[graph]",
         "hooks" => "[hooks]",
         "locks" => "[locks]",

@@ -24,9 +24,9 @@ pub(super) struct Attached {
 
 impl Attached {
     /// `voters_first`: voters must not take the end of this process for the end of its child, so they are told of the
-    /// child before the client is told to begin.
+    /// child before the client is told to begin. `ends`: the client is told to stop at once.
     /// Returns false if the client is attached as often as it may be.
-    pub(super) fn add(&mut self, client: Subscription, voters_first: bool, net: &mut Net) -> bool {
+    pub(super) fn add(&mut self, client: Subscription, voters_first: bool, ends: bool, net: &mut Net) -> bool {
         if self.clients.range(client.of_same_client()).count() >= STREAMS_MAX {
             return false;
         }
@@ -36,7 +36,7 @@ impl Attached {
         } else {
             reply(net, client, Response::Done);
         }
-        if self.stopping || self.leaving {
+        if self.stopping || self.leaving || ends {
             reply(net, client, Response::Stop);
         }
         true

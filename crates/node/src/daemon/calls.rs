@@ -19,7 +19,11 @@ impl Daemon {
         };
         let asked = Subscription { client, call };
         let refusal = self.clients.refusal(client, self.net.client_address(client), &request);
-        let answer = refusal.or_else(|| self.answer(asked, instance, &request));
+        let answer = match request {
+            _ if refusal.is_some() => refusal,
+            Request::Lock(message) => self.lock_message(asked, message),
+            request => self.answer(asked, instance, &request),
+        };
         if let Some(response) = answer {
             reply(&mut self.net, asked, response);
         }
@@ -27,6 +31,7 @@ impl Daemon {
 
     /// `None`: the answer comes later, or was given.
     fn answer(&mut self, asked: Subscription, instance: InstanceId, request: &Request) -> Option<Response> {
+        let instance = if request.is_about_locks() { InstanceId::ELECTION } else { instance };
         let Some(running) = self.instances.get(&instance) else { return Some(unknown(instance)) };
         Some(match *request {
             Request::Status => Response::Status(running.shown.status()),
@@ -40,6 +45,8 @@ impl Daemon {
             }
             Request::EndWatch { call } => {
                 self.publisher.watchers.end(Subscription { call, ..asked });
+                let leads = self.leads_now();
+                self.locks.end_stream(Subscription { call, ..asked }, leads);
                 Response::Done
             }
             Request::Introduce { ref name } => {
@@ -57,6 +64,9 @@ impl Daemon {
                 }
                 response
             }
+            Request::Members => self.members(instance),
+            Request::ChangeMembers(ref change) => return self.change_members(asked, instance, change),
+            Request::Bootstrap => self.bootstrap(asked, instance),
             Request::History { after } => {
                 if let Err(why) = self.pages.begin(asked.client) {
                     return Some(failed(FailCode::Failed, why));
@@ -67,9 +77,17 @@ impl Daemon {
                 self.pages.end(asked.client);
                 failed(FailCode::Failed, "the disk is too slow for the ledger: ask again later".into())
             }
+            Request::Reload => {
+                self.reload.begin(&self.config, self.id, Some(asked));
+                return None;
+            }
             Request::Attach => {
                 return if self.attach(asked, instance) { None } else { Some(too_many_streams()) };
             }
+            Request::LockSession => return self.lock_session(asked),
+            Request::Lock(ref message) => return self.lock_message(asked, message.clone()),
+            Request::Locks { ref only, ref after } => self.lock_page(only.as_ref(), after.as_ref()),
+            Request::Unlock { ref name, token } => return self.unlock(asked, name, token),
             Request::Chaos(fault) => match chaos::apply(fault, &self.config, self.id, &mut self.net) {
                 Err((code, reason)) => failed(code, reason),
                 Ok(afterwards) => {
@@ -84,7 +102,7 @@ impl Daemon {
     }
 
     /// Announces what an operator did, so that the ledger has it.
-    fn record(&mut self, client: ClientId, instance: InstanceId, request: &Request) {
+    pub(super) fn record(&mut self, client: ClientId, instance: InstanceId, request: &Request) {
         let Some((access, name)) = self.clients.get(client) else { return };
         let (Some(order), Some(address)) = (request.order(), self.net.client_address(client)) else { return };
         self.publisher.publish(instance, Happened::Ordered(Ordered { order, instance, access, address, name }));
@@ -118,7 +136,9 @@ impl Daemon {
         // Asks the machine, not the visible state: voters may already know that no child depends on it.
         let leads = running.machine.standing().role == Role::Leader;
         let voters_first = leads && self.config.settings.on_close == OnClose::Immediate;
-        running.attached.add(asked, voters_first, &mut self.net)
+        // The end of this leadership is decided, and its announcement waits for the disk: no child may begin.
+        let ends = !leads && running.shown.standing().role == Role::Leader;
+        running.attached.add(asked, voters_first, ends, &mut self.net)
     }
 
     fn faults_changed(&mut self) {
@@ -135,11 +155,13 @@ impl Daemon {
     pub(super) fn client_gone(&mut self, client: ClientId) {
         self.clients.gone(client);
         self.publisher.watchers.gone(client);
+        let leads = self.leads_now();
+        self.locks.gone(client, leads);
         self.instances.values_mut().for_each(|running| running.attached.gone(client));
     }
 }
 
-fn too_many_streams() -> Response {
+pub(super) fn too_many_streams() -> Response {
     let why = format!("one connection has at most {STREAMS_MAX} streams: end some, or open another connection");
     failed(FailCode::BadRequest, why)
 }

@@ -93,7 +93,10 @@ impl Daemon {
 
     /// Does this client have a stream, or does it wait for an answer?
     fn is_served(&self, client: ClientId) -> bool {
-        self.is_attached(client) || self.publisher.watchers.has(client) || self.pages.wait_for(client)
+        self.is_attached(client)
+            || self.locks.has(client)
+            || self.publisher.watchers.has(client)
+            || self.pages.wait_for(client)
     }
 
     fn is_attached(&self, client: ClientId) -> bool {

@@ -80,9 +80,10 @@ impl<C: Ord + Copy> Clients<C> {
 fn refusal(has: &str, request: &Request) -> Response {
     let (what, needs) = (request.name(), request.access());
     let why = format!(
-        "`{what}` needs the access of an {needs}, and this client's secret gives the access of a {has}: name the \
-         {needs}s' secret with `--secret-file {needs}.secret` (`ctl init` writes that file, and `ctl secret derive \
-         --access {needs}` prints it where the cluster's own secret is)"
+        "`{what}` needs the access of an {needs}, and this client's secret or certificate gives the access of a {has}: name \
+         the {needs}s' secret with `--secret-file {needs}.secret` (`ctl init` writes that file, and `ctl secret derive \
+         --access {needs}` prints it where the cluster's own secret is), or their certificate with `--certificate \
+         {needs}.pem`"
     );
     failed(FailCode::Refused, why)
 }

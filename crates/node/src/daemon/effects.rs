@@ -5,11 +5,14 @@ use std::time::Duration;
 use algorithms::NodeId;
 use bytes::{BufMut, BytesMut};
 use client::{Happened, Transition};
+use locks::service::{Grantee, ServiceCommand};
+use member::reign::ListEvent;
 use member::{Cause, Event, Role, Standing};
 use transport::Net;
-use types::{InstanceId, since_boot};
+use types::{InstanceId, MemberList, since_boot};
 
 use super::attached::Attached;
+use super::lists::ListNews;
 use super::volume::Volume;
 use crate::instance::EffectSink;
 use crate::peer_clocks::PeerClocks;
@@ -29,6 +32,10 @@ pub(super) struct Effects<'a> {
     pub(super) attached: &'a mut Attached,
     /// Peers whose connection this instance wants closed: the other instances must be told.
     pub(super) suspected: &'a mut Vec<NodeId>,
+    /// What happened to the member lists.
+    pub(super) list_news: &'a mut ListNews,
+    /// Facts for the lock service, in the order of the effects.
+    pub(super) lock_news: &'a mut Vec<ServiceCommand>,
     /// An election ended for this member.
     pub(super) elected: &'a mut bool,
     pub(super) frame: &'a mut BytesMut,
@@ -57,12 +64,25 @@ impl EffectSink for Effects<'_> {
                 tracing::warn!(peer = peer.0, "silent for too long: suspected, connection closed");
                 self.suspected.push(peer);
             }
-            Event::Became { now, cause } => self.became(now, cause),
-            Event::Granted { epoch, holder } => {
-                self.publish(Happened::Granted { epoch: epoch.0, holder: holder.id.0 });
+            Event::Became { now, cause } => {
+                self.tell_locks(now);
+                self.became(now, cause);
+            }
+            Event::Granted { epoch, holder, list } => {
+                if self.instance == InstanceId::ELECTION {
+                    let to = Grantee { id: holder.id, incarnation: holder.incarnation };
+                    self.lock_news.push(ServiceCommand::Granted { epoch, to });
+                }
+                self.publish(Happened::Granted { epoch: epoch.0, holder: holder.id.0, list });
             }
             Event::PromiseEnded { epoch, holder } => {
                 self.publish(Happened::PromiseEnded { epoch: epoch.0, holder: holder.id.0 });
+            }
+            Event::List(event) => self.list(event),
+            Event::Reigns { epoch, first, longest_ttl: wait } => {
+                if self.instance == InstanceId::ELECTION {
+                    self.lock_news.push(ServiceCommand::OfficeBegan { epoch, first, wait });
+                }
             }
             Event::StopChildren => self.attached.stop(self.net),
             Event::ChildrenGivenUp => self.attached.give_up(),
@@ -88,6 +108,18 @@ impl Effects<'_> {
         }
     }
 
+    /// The clerk of the locks is the leader of the cluster's own election.
+    fn tell_locks(&mut self, now: Standing) {
+        if self.instance != InstanceId::ELECTION {
+            return;
+        }
+        self.lock_news.push(ServiceCommand::Leader(now.leader));
+        // The office begins with `Event::Reigns`.
+        if now.role != Role::Leader {
+            self.lock_news.push(ServiceCommand::OfficeEnded);
+        }
+    }
+
     fn became(&mut self, now: Standing, cause: Cause) {
         let old = self.shown.became(now);
         // The announcement may have waited for the disk longer than its lease: a leadership that is over is not
@@ -100,6 +132,25 @@ impl Effects<'_> {
         let lease_until_ns = self.shown.lease_until_ns();
         let old = old.map(|old| old.role);
         self.publish(Happened::Became(Transition { old, now, cause, lease_until_ns }));
+    }
+
+    fn list(&mut self, event: ListEvent) {
+        // Only the cluster's election changes the list.
+        if self.instance != InstanceId::ELECTION {
+            return;
+        }
+        let voters = |list: &MemberList| list.voters().map(|id| id.0).collect();
+        match &event {
+            ListEvent::Adopted(list) => {
+                self.publish(Happened::Adopted { list: list.stamp, voters: voters(list) });
+            }
+            ListEvent::InForce(list) => {
+                self.lock_news.push(ServiceCommand::Voters(list.voters().collect()));
+                self.publish(Happened::InForce { list: list.stamp, voters: voters(list) });
+            }
+            ListEvent::Known(_) | ListEvent::Proposed(_) | ListEvent::Refused(_) | ListEvent::Removed(_) => {}
+        }
+        self.list_news.push(event);
     }
 
     fn publish(&mut self, what: Happened) {

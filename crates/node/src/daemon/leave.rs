@@ -18,7 +18,7 @@ impl Daemon {
     /// Hands leadership over before leaving: the other members elect without having to detect a death.
     pub(super) async fn leave(mut self) -> anyhow::Result<()> {
         self.instances.values_mut().for_each(|running| running.attached.leave());
-        let alone = !self.config.peers.iter().any(|peer| self.net.is_connected(peer.id.0));
+        let alone = !self.roster.others().any(|peer| self.net.is_connected(peer.uid.id.0));
         let children = self.instances.values().any(|running| !running.attached.is_empty());
         let leading: Vec<InstanceId> = self.leading();
         tracing::info!(handover = !leading.is_empty() && !alone, children, "leaving");

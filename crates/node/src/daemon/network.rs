@@ -26,26 +26,35 @@ impl Daemon {
         // Due timers come first: a lease that ended while this process was paused has ended.
         let now = since_boot();
         self.instances.values_mut().for_each(|running| running.machine.tick(now));
+        let leads = self.leads_now();
+        self.locks.tick(now, leads);
         match event {
             NetEvent::Frame { from, payload } => self.frame_of(NodeId(from), payload),
             NetEvent::Up { peer, incarnation } => {
                 self.duplicates.connected(peer);
                 self.voices.forget(NodeId(peer));
-                self.volume.met(NodeId(peer), incarnation);
+                if self.net.is_listed(peer) {
+                    self.volume.met(NodeId(peer), incarnation);
+                }
                 self.clocks.forget(NodeId(peer));
                 self.process.set_drift(NodeId(peer), None);
                 self.link(NodeId(peer), true);
-                self.instances.values_mut().for_each(|running| running.machine.peer(NodeId(peer), true));
+                self.tell_peer(NodeId(peer), true);
             }
             NetEvent::Down { peer, incarnation, why } => {
                 tracing::debug!(peer, %why, "connection ended");
                 self.link(NodeId(peer), false);
+                if !self.net.is_listed(peer) {
+                    // A guest may never come back.
+                    self.clocks.forget(NodeId(peer));
+                }
                 for running in self.instances.values_mut() {
                     if let Some(closed) = closed(peer, incarnation, why) {
                         running.machine.command(closed);
                     }
                     running.machine.peer(NodeId(peer), false);
                 }
+                self.locks.peer(NodeId(peer), false);
             }
             NetEvent::Unreachable { peer, .. } => self.not_reached(peer),
             NetEvent::Refused { peer, code, text } => self.refused(peer, code, &text)?,
@@ -65,6 +74,13 @@ impl Daemon {
             return self.clock_read(from, u64::from_be_bytes(reading));
         }
         self.process.received(from);
+        if instance == Some(InstanceId::LOCKS) {
+            if !self.locks.frame(from, &payload) {
+                tracing::warn!(peer = from.0, "sent bytes that are no message of the lock service: connection closed");
+                self.suspect(from);
+            }
+            return;
+        }
         let running = instance.and_then(|instance| self.instances.get_mut(&instance));
         if !running.is_some_and(|running| running.machine.frame(from, &payload)) {
             tracing::warn!(peer = from.0, "sent bytes that are no message of an instance here: connection closed");
@@ -84,7 +100,7 @@ impl Daemon {
             return Ok(());
         }
         if code == RefuseCode::Duplicate {
-            let others = self.config.peers.len() - 1;
+            let others = self.roster.others().count();
             if self.duplicates.refused(peer, others, Instant::now()) {
                 bail!(
                     "another process with id {} is in the cluster: a majority of the members is connected to it, and it \

@@ -6,11 +6,10 @@ use member::{Command, Role, Safety};
 use types::InstanceId;
 
 use super::{Daemon, failed};
-use crate::config::PeerRole;
 
 impl Daemon {
     pub(super) fn transfer(&mut self, instance: InstanceId, to: NodeId) -> Response {
-        let able = self.config.peer(to).is_some_and(|peer| peer.role == PeerRole::Member);
+        let able = self.roster.list().may_lead(to);
         if self.config.safety == Safety::Classic {
             let why = "a chosen successor needs safety = \"quorum\"; `ctl step-down` lets the other members elect one";
             failed(FailCode::Failed, why.into())
@@ -49,7 +48,7 @@ impl Daemon {
         (alone && self.leads(instance)).then(|| failed(FailCode::Failed, why.into()))
     }
 
-    fn command_leader(&mut self, instance: InstanceId, command: Command) -> Response {
+    pub(super) fn command_leader(&mut self, instance: InstanceId, command: Command) -> Response {
         let Some(running) = self.instances.get_mut(&instance) else { return unknown(instance) };
         let standing = running.shown.standing();
         match standing.leader {

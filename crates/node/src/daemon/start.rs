@@ -3,30 +3,36 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use algorithms::{Epoch, NodeId};
+use algorithms::{Epoch, Topology};
 use anyhow::anyhow;
 use bytes::BytesMut;
 use client::Happened;
-use member::{NodeSet, Safety};
+use locks::service::LockSettings;
+use locks::views::ViewsSettings;
+use member::{Incarnation, Safety};
 use transport::Net;
-use types::InstanceId;
+use types::{InstanceId, MemberList};
 
 use super::attached::Attached;
 use super::client_budgets::Pages;
 use super::clients::Clients;
 use super::duplicates::Duplicates;
+use super::locks::LockService;
+use super::reload::Reload;
 use super::stale::Voices;
 use super::volume::{self, Volume};
-use super::{Daemon, Home, Instances, Running};
+use super::{Daemon, GUESTS_MAX, Home, Instances, Running};
 use crate::config::{Config, ElectionConfig};
 use crate::disk::Disk;
 use crate::hooks::HookQueue;
 use crate::instance::{self, Instance, Setup};
 use crate::ledger::Ledger;
+use crate::lock_machine::{self, LockSetup};
 use crate::notify::Notify;
 use crate::peer_clocks::PeerClocks;
 use crate::publisher::{LogLines, Publisher, Subscriber, Subscription};
 use crate::records;
+use crate::roster::Roster;
 use crate::storage::StateFile;
 use crate::visible_state::{ProcessState, VisibleState};
 
@@ -48,13 +54,12 @@ impl Daemon {
             );
             volume::same_count(file);
         }
-        let mut machines = machines(&config, id, stored.as_ref())?;
+        let roster = Roster::new(list(&config, stored.as_ref()), id);
+        let mut machines = machines(&config, &roster, stored.as_ref())?;
         let (own, _) = machines.first().ok_or_else(|| anyhow!("no election"))?;
         let incarnation = own.incarnation();
-        let peers = || config.peers.iter().filter(|peer| peer.id != id);
-        let ids = peers().map(|peer| peer.id);
-        let me = config.start_as(id)?.uid();
-        let process = Arc::new(ProcessState::new(me, config.name.clone(), incarnation.counter, ids));
+        let ids = roster.others().map(|peer| peer.uid.id);
+        let process = Arc::new(ProcessState::new(roster.me(), config.name.clone(), incarnation.counter, ids));
         let mut instances = Instances::new();
         for (machine, election) in machines.drain(..) {
             let shown = VisibleState::new(Arc::clone(&process), &election, config.safety, machine.standing());
@@ -62,41 +67,50 @@ impl Daemon {
             instances.insert(election.instance, Running { machine, algorithm: election.row.name, shown, attached });
         }
         process.set_old_volume(is_old);
-        let volume = Volume::begin(disk, &config, id, stored, home.binding, &mut instances).await?;
-        let addresses = peers().map(|peer| (peer.id.0, peer.address.clone())).collect();
-        let mut settings = transport::Settings::new(config.name.clone(), id.0, incarnation, addresses);
+        process.set_keys(home.keyring.key_ids(), home.keyring.expires());
+        let volume = Volume::begin(disk, &config, &roster, stored, home.binding, &mut instances).await?;
+        let mut settings = transport::Settings::new(config.name.clone(), id.0, incarnation, roster.peers());
         settings.facts = config.facts();
-        settings.secret.clone_from(&home.secret);
+        settings.guests_max = if config.safety == Safety::Quorum { GUESTS_MAX } else { 0 };
+        settings.keyring = home.keyring.clone();
         settings.seen = volume.seen();
         settings.dial_timeout = config.settings.timing.suspect_after * 2;
         settings.clients_max = home.descriptors.clients_max;
         settings.unauthenticated_max = home.descriptors.unauthenticated_max;
         settings.backoff_max = Duration::from_millis(500);
+        let locks = lock_service(&config, &roster, incarnation)?;
         let mut publisher = Publisher::new(id, subscribers(&ledger, home.hooks.clone()));
         publisher.publish(InstanceId::ELECTION, Happened::Started { incarnation: incarnation.counter });
         let mut daemon = Daemon {
             net: Net::start(settings, home.listener.try_clone()?)?,
             config,
             id,
+            roster,
+            change_asked: None,
+            removed: None,
             instances,
+            locks,
             volume,
             publisher,
             ledger,
             notify: Notify::from_env(),
             process,
             duplicates: Duplicates::default(),
+            reload: Reload::new(home.keyring.clone()),
             pages: Pages::default(),
             idle_check_at: None,
             voices,
             stale_run: None,
             said_missing: false,
-            links: NodeSet::default(),
+            links: None,
             clients: Clients::new(),
             clocks: PeerClocks::default(),
             frame: BytesMut::new(),
         };
         // Before the first handshake: none has begun while this task runs.
         daemon.share_cluster_id();
+        daemon.share_list();
+        daemon.announce_forced();
         Ok(daemon)
     }
 }
@@ -105,34 +119,73 @@ impl Daemon {
 /// that all of them have the same incarnation.
 fn machines(
     config: &Config,
-    id: NodeId,
+    roster: &Roster,
     stored: Option<&StateFile>,
 ) -> anyhow::Result<Vec<(Box<dyn Instance>, ElectionConfig)>> {
-    let me = config.start_as(id)?.uid();
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| anyhow!("the kernel gives no randomness: {error}"))?;
     let start = |election: ElectionConfig| {
-        let setup = Setup {
-            me,
-            view: config.view_as(election.topology),
-            settings: settings(config, &election, stored, id),
+        let links = config.links.clone();
+        let mut setup = Setup {
+            me: roster.me(),
+            view: roster.view(election.topology, &links),
+            settings: settings(config, &election),
+            links,
+            refused: stored.is_some_and(|file| file.volume.refused),
             stored: stored.and_then(|file| records::kept(file, election.instance, election.row.name)),
             seed: u64::from_le_bytes(seed),
             instance: election.instance,
         };
+        setup.seat(roster);
         Ok((instance::start(election.row, config.safety, setup)?, election))
     };
     config.elections().into_iter().map(start).collect()
 }
 
-/// What the config does not say: this process's start, and whether its volume may vote.
-fn settings(config: &Config, election: &ElectionConfig, stored: Option<&StateFile>, id: NodeId) -> member::Settings {
+/// No machine where the cluster's safety is not enough for its lock algorithm.
+fn lock_service(config: &Config, roster: &Roster, incarnation: Incarnation) -> anyhow::Result<LockService> {
+    let voters = roster.list().voters().collect();
+    if config.locks.needs_other_safety(config.safety) {
+        return Ok(LockService::new(None, voters, true));
+    }
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(|error| anyhow!("the kernel gives no randomness: {error}"))?;
+    let setup = LockSetup {
+        me: roster.me(),
+        view: roster.view(Topology::Mesh, &[]),
+        settings: views_settings(config, incarnation),
+        seed: u64::from_le_bytes(seed),
+    };
+    Ok(LockService::new(Some(lock_machine::start(config.locks.row, setup)), voters, config.safety == Safety::Classic))
+}
+
+/// What the lock machine runs with. A tenancy is as long as a lease: the wait for a silent member is the same.
+fn views_settings(config: &Config, incarnation: Incarnation) -> ViewsSettings {
+    let (timing, default) = (&config.settings.timing, ViewsSettings::default());
+    ViewsSettings {
+        locks: LockSettings { incarnation, ..config.locks.settings(config) },
+        tenancy: timing.lease,
+        beat: timing.heartbeat,
+        try_for: default.try_for.max(timing.heartbeat),
+        quorum: config.safety == Safety::Quorum,
+        ..default
+    }
+}
+
+/// The member list on the disk; without one that of the config, which is empty for a member that is to be added.
+fn list(config: &Config, stored: Option<&StateFile>) -> Arc<MemberList> {
+    let record = stored.and_then(|file| records::authority(file, InstanceId::ELECTION));
+    record.and_then(|record| record.list().cloned()).unwrap_or_else(|| Arc::new(config.first_list()))
+}
+
+/// What the config does not say: this process's start.
+fn settings(config: &Config, election: &ElectionConfig) -> member::Settings {
     let mut settings = election.settings.clone();
-    settings.first_epoch = first_epoch(SystemTime::now());
-    settings.names_cluster = election.instance == InstanceId::ELECTION && config.safety == Safety::Quorum;
-    if stored.is_some_and(|file| file.volume.refused) {
-        // To the other members it is still a voter, one that does not answer.
-        settings.learners.push(id);
+    settings.founding.first_epoch = first_epoch(SystemTime::now());
+    let is_own = election.instance == InstanceId::ELECTION;
+    settings.names_cluster = is_own && config.safety == Safety::Quorum;
+    if is_own && !config.locks.needs_other_safety(config.safety) {
+        settings.timing.lock_ttl_max = config.locks.max_ttl;
     }
     settings
 }

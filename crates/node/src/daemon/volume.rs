@@ -14,14 +14,15 @@ use anyhow::Context as _;
 use client::LedgerHead;
 use member::{Incarnation, Safety};
 
-use types::{InstanceId, since_boot};
+use types::{InstanceId, Stamp, since_boot};
 
 use super::stale::Judgement;
 use super::{Daemon, Instances};
 use crate::binding::Binding;
 use crate::config::Config;
 use crate::disk::{Disk, Report, Ticket, Written};
-use crate::records::{self, AuthorityRecord, Kept};
+use crate::records::{self, AuthorityRecord, Kept, ListMark};
+use crate::roster::Roster;
 use crate::storage::{StateFile, VolumeRecord};
 
 /// A peer's new incarnation is written this much later, unless another write comes first: by then the elections after
@@ -45,13 +46,14 @@ impl Volume {
     pub(super) async fn begin(
         disk: Disk,
         config: &Config,
-        id: NodeId,
+        roster: &Roster,
         stored: Option<StateFile>,
         binding: Option<Binding>,
         instances: &mut Instances,
     ) -> anyhow::Result<Self> {
         // The record gets the digest and the safety of this config, even if the last process had another config.
         let (members, safety) = (config.votes_digest(), config.safety);
+        let id = roster.me().id;
         let now = VolumeRecord { id, refused: false, members, safety, seen: BTreeMap::new(), binding };
         let mut file = match stored {
             Some(mut file) => {
@@ -61,12 +63,12 @@ impl Volume {
             None => StateFile::new(now),
         };
         let no_known_peers = file.volume.seen.is_empty();
-        file.volume.seen.retain(|&peer, _| config.peer(peer).is_some());
         for (&instance, running) in instances.iter_mut() {
             records::put(&mut file, instance, running.algorithm, running.machine.first_record()?);
         }
         let (remember_at, writes) = (None, BTreeMap::new());
         let mut volume = Volume { disk, file, remember_at, writes, no_known_peers };
+        volume.list_changed(roster);
         volume.write_now().await?;
         for running in instances.values_mut() {
             running.machine.set_write_time(volume.write_time());
@@ -88,6 +90,38 @@ impl Volume {
         if self.file.volume.seen.insert(peer, incarnation) != Some(incarnation) {
             self.remember_at.get_or_insert_with(|| since_boot() + patience);
         }
+    }
+
+    /// The member list has changed: incarnations of members that are in the list no more are forgotten. The mark that this
+    /// member is in a list is on the disk before any list without it.
+    pub(super) fn list_changed(&mut self, roster: &Roster) {
+        self.file.volume.seen.retain(|&peer, _| roster.get(peer).is_some());
+        if roster.is_listed() {
+            let mark = ListMark { listed: true, ..records::list_mark(&self.file) };
+            records::put_list_mark(&mut self.file, mark);
+        }
+    }
+
+    /// Was this member ever in a list that it knew?
+    pub(super) fn was_listed(&self) -> bool {
+        records::list_mark(&self.file).listed
+    }
+
+    /// Was this member forced to begin a new cluster, and nothing has announced it yet?
+    pub(super) fn take_forced(&mut self) -> bool {
+        let place = records::list_mark(&self.file);
+        if place.forced {
+            records::put_list_mark(&mut self.file, ListMark { forced: false, ..place });
+            self.remember_at.get_or_insert_with(|| since_boot() + REMEMBER_AFTER);
+        }
+        place.forced
+    }
+
+    /// The list in force is without this member, which is not to start again with this volume.
+    pub(super) async fn remove_member(&mut self, list: Stamp) -> anyhow::Result<()> {
+        let place = ListMark { removed: Some(list), ..records::list_mark(&self.file) };
+        records::put_list_mark(&mut self.file, place);
+        self.write_now().await
     }
 
     /// The ledger has these entries on its disk. Written in the background; never before the ledger itself.
@@ -232,8 +266,7 @@ impl Daemon {
                  empty the data directory and start again; this member stops voting when a majority says so"
             );
         }
-        let voters =
-            self.config.peers.iter().map(|peer| peer.id).filter(|&id| self.config.settings.votes(id)).collect();
+        let voters = self.roster.list().voters().collect();
         let (own, no_past) = (self.volume.counter(), self.volume.has_no_past());
         match self.voices.judge(NodeId(peer), &voters, own, no_past) {
             Judgement::Wait => {}

@@ -6,7 +6,8 @@
 //!         | hash of the record before it (16) | CRC32
 //! ```
 //! The hash is the beginning of a SHA-256 over all bytes of a record. In version 1 it was zeros: a record without a hash
-//! was written by that version.
+//! was written by that version. Version 3 added the stamp of a grant's member list (zeros before, which is the stamp of the
+//! first list), the entries about member lists, and the orders that change them.
 //!
 //! Integers are little-endian. Roles and causes are text, so that a new one needs no new version; a version that does not
 //! know the word cannot read the record.
@@ -14,15 +15,15 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use client::{
-    Chaos, ClaimedName, LedgerEntry, LedgerHash, LedgerKind, NAME_BYTES_MAX, Order, Ordered, Transition, Way,
+    Chaos, ClaimedName, LedgerEntry, LedgerHash, LedgerKind, ListPart, NAME_BYTES_MAX, Order, Ordered, Transition, Way,
 };
 use sha2::{Digest, Sha256};
-use types::{Access, Epoch, InstanceId, NodeId, Role, Standing};
+use types::{Access, Epoch, InstanceId, NodeId, PeerRole, Role, Stamp, Standing, Token};
 
 use crate::storage::Fields;
 
 /// The format this code writes, and the newest it reads.
-pub(super) const VERSION: u16 = 2;
+pub(super) const VERSION: u16 = 3;
 /// The size of the head and of every record.
 pub(super) const RECORD_BYTES: usize = 128;
 
@@ -34,12 +35,17 @@ const CRC_BYTES: usize = 4;
 const HASH_AT: usize = RECORD_BYTES - CRC_BYTES - size_of::<LedgerHash>();
 const ROLE_BYTES: usize = 12;
 const CAUSE_BYTES: usize = 28;
+/// In the order of their numbers on disk.
+const WAYS: [Way; 3] = [Way::Both, Way::Out, Way::In];
 
 const STARTED: u8 = 1;
 const BECAME: u8 = 2;
 const GRANTED: u8 = 3;
 const PROMISE_ENDED: u8 = 4;
 const ORDERED: u8 = 5;
+const ADOPTED: u8 = 6;
+const IN_FORCE: u8 = 7;
+const FORCED: u8 = 8;
 
 /// An intact record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -97,9 +103,15 @@ pub(super) fn encode(entry: &LedgerEntry, previous: &LedgerHash) -> [u8; RECORD_
             writer.put(&now.epoch.0.to_le_bytes());
             writer.text::<CAUSE_BYTES>(cause.name());
         }
-        LedgerKind::Granted { epoch, holder } => writer.promise(GRANTED, *epoch, *holder),
+        LedgerKind::Granted { epoch, holder, list } => {
+            writer.promise(GRANTED, *epoch, *holder);
+            writer.stamp(*list);
+        }
         LedgerKind::PromiseEnded { epoch, holder } => writer.promise(PROMISE_ENDED, *epoch, *holder),
         LedgerKind::Ordered(ordered) => writer.ordered(ordered),
+        LedgerKind::Adopted(part) => writer.list_part(ADOPTED, part),
+        LedgerKind::InForce(part) => writer.list_part(IN_FORCE, part),
+        LedgerKind::Forced(part) => writer.list_part(FORCED, part),
     }
     writer.at = HASH_AT;
     writer.put(previous);
@@ -133,9 +145,12 @@ fn entry(fields: &mut Fields<'_>) -> Option<LedgerEntry> {
             let now = Standing { role, leader, epoch };
             LedgerKind::Became(Transition { old, now, cause, lease_until_ns: None })
         }
-        [GRANTED] => LedgerKind::Granted { epoch: fields.u64()?, holder: fields.u32()? },
+        [GRANTED] => LedgerKind::Granted { epoch: fields.u64()?, holder: fields.u32()?, list: stamp(fields)? },
         [PROMISE_ENDED] => LedgerKind::PromiseEnded { epoch: fields.u64()?, holder: fields.u32()? },
         [ORDERED] => LedgerKind::Ordered(ordered(fields)?),
+        [ADOPTED] => LedgerKind::Adopted(list_part(fields)?),
+        [IN_FORCE] => LedgerKind::InForce(list_part(fields)?),
+        [FORCED] => LedgerKind::Forced(list_part(fields)?),
         _ => return None,
     };
     Some(LedgerEntry { sequence, wall_ms, boot_ns, boot_id, kind })
@@ -176,17 +191,40 @@ impl Writer {
         self.put(&holder.to_le_bytes());
     }
 
+    fn stamp(&mut self, stamp: Stamp) {
+        self.put(&stamp.epoch.0.to_le_bytes());
+        self.put(&stamp.n.to_le_bytes());
+    }
+
+    /// `stamp | voters of the whole list u16 | place of the first u16 | voters u32...`
+    fn list_part(&mut self, kind: u8, part: &ListPart) {
+        self.put(&[kind]);
+        self.stamp(part.stamp);
+        self.put(&part.of.to_le_bytes());
+        self.put(&part.from.to_le_bytes());
+        for voter in part.voters.iter().take(ListPart::VOTERS_MAX) {
+            self.put(&voter.to_le_bytes());
+        }
+    }
+
+    /// The way also tells a role, the time a priority or a token.
     /// `order u8 | member u32 | way u8 | ms u64 | instance u16 | access u8 | IPv6 address (16) | port u16 | name`
     fn ordered(&mut self, ordered: &Ordered) {
         let (order, member, way, ms) = match ordered.order {
-            Order::Elect => (1, 0, Way::Both, 0),
-            Order::StepDown => (2, 0, Way::Both, 0),
-            Order::Transfer { to } => (3, to, Way::Both, 0),
-            Order::Chaos(Chaos::Cut { peer, way }) => (4, peer, way, 0),
-            Order::Chaos(Chaos::Delay { peer, way, ms }) => (5, peer, way, ms),
-            Order::Chaos(Chaos::Heal) => (6, 0, Way::Both, 0),
-            Order::Chaos(Chaos::Pause { ms }) => (7, 0, Way::Both, ms),
-            Order::Chaos(Chaos::Kill) => (8, 0, Way::Both, 0),
+            Order::Elect => (1, 0, 0, 0),
+            Order::StepDown => (2, 0, 0, 0),
+            Order::Transfer { to } => (3, to, 0, 0),
+            Order::Chaos(Chaos::Cut { peer, way }) => (4, peer, place(&WAYS, way), 0),
+            Order::Chaos(Chaos::Delay { peer, way, ms }) => (5, peer, place(&WAYS, way), ms),
+            Order::Chaos(Chaos::Heal) => (6, 0, 0, 0),
+            Order::Chaos(Chaos::Pause { ms }) => (7, 0, 0, ms),
+            Order::Chaos(Chaos::Kill) => (8, 0, 0, 0),
+            Order::ListMember { id, role, priority } => (9, id, place(&PeerRole::ALL, role), u64::from(priority)),
+            Order::UnlistMember { id } => (10, id, 0, 0),
+            Order::AbortChange => (11, 0, 0, 0),
+            Order::Bootstrap => (12, 0, 0, 0),
+            Order::Reload => (32, 0, 0, 0),
+            Order::Unlock { token } => (33, 0, 0, token.0),
         };
         let ip = match ordered.address.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -194,11 +232,7 @@ impl Writer {
         };
         self.put(&[ORDERED, order]);
         self.put(&member.to_le_bytes());
-        self.put(&[match way {
-            Way::Both => 0,
-            Way::Out => 1,
-            Way::In => 2,
-        }]);
+        self.put(&[way]);
         self.put(&ms.to_le_bytes());
         self.put(&ordered.instance.0.to_le_bytes());
         self.put(&[match ordered.access {
@@ -220,12 +254,8 @@ impl Writer {
 
 fn ordered(fields: &mut Fields<'_>) -> Option<Ordered> {
     let ([order], member) = (fields.take()?, fields.u32()?);
-    let way = match fields.take()? {
-        [0] => Way::Both,
-        [1] => Way::Out,
-        [2] => Way::In,
-        _ => return None,
-    };
+    let [word] = fields.take()?;
+    let way = *WAYS.get(usize::from(word))?;
     let ms = fields.u64()?;
     let order = match order {
         1 => Order::Elect,
@@ -236,6 +266,15 @@ fn ordered(fields: &mut Fields<'_>) -> Option<Ordered> {
         6 => Order::Chaos(Chaos::Heal),
         7 => Order::Chaos(Chaos::Pause { ms }),
         8 => Order::Chaos(Chaos::Kill),
+        9 => {
+            let role = *PeerRole::ALL.get(usize::from(word))?;
+            Order::ListMember { id: member, role, priority: u32::try_from(ms).ok()? }
+        }
+        10 => Order::UnlistMember { id: member },
+        11 => Order::AbortChange,
+        12 => Order::Bootstrap,
+        32 => Order::Reload,
+        33 => Order::Unlock { token: Token(ms) },
         _ => return None,
     };
     let instance = InstanceId(fields.u16()?);
@@ -249,6 +288,22 @@ fn ordered(fields: &mut Fields<'_>) -> Option<Ordered> {
     let address = SocketAddr::new(ip, fields.u16()?);
     let name = ClaimedName::from(text::<NAME_BYTES_MAX>(fields)?);
     Some(Ordered { order, instance, access, address, name })
+}
+
+fn stamp(fields: &mut Fields<'_>) -> Option<Stamp> {
+    Some(Stamp::new(Epoch(fields.u64()?), fields.u32()?))
+}
+
+fn list_part(fields: &mut Fields<'_>) -> Option<ListPart> {
+    let (stamp, of, from) = (stamp(fields)?, fields.u16()?, fields.u16()?);
+    let length = usize::from(of.checked_sub(from)?).min(ListPart::VOTERS_MAX);
+    let voters = (0..length).map(|_| fields.u32()).collect::<Option<Vec<u32>>>()?;
+    Some(ListPart { stamp, of, from, voters })
+}
+
+/// The number that stands for a value on disk: its place in this list.
+fn place<T: Copy + PartialEq>(all: &[T], value: T) -> u8 {
+    all.iter().position(|one| *one == value).unwrap_or(0) as u8
 }
 
 /// Text in a field of this size, padded with zeros.
@@ -269,6 +324,12 @@ mod tests {
         LedgerKind::Ordered(Ordered { order, instance: InstanceId(256), access: Access::Operator, address, name })
     }
 
+    /// The part of a list of this length that begins at that place.
+    fn part(from: usize, length: u32) -> ListPart {
+        let voters: Vec<u32> = (0..length).map(|at| u32::MAX - at).collect();
+        ListPart::split(Stamp::new(Epoch(u64::MAX), 2), &voters).remove(from / ListPart::VOTERS_MAX)
+    }
+
     fn kinds() -> Vec<LedgerKind> {
         let became = |old: Option<Role>, leader: Option<u32>| {
             let now = Standing { role: Role::Follower, leader: leader.map(NodeId), epoch: Epoch(7) };
@@ -279,9 +340,14 @@ mod tests {
             LedgerKind::Started { incarnation: u64::MAX, last_alive_ms: Some(12) },
             became(None, None),
             became(Some(Role::Candidate), Some(5)),
-            LedgerKind::Granted { epoch: 9, holder: 4 },
+            LedgerKind::Granted { epoch: 9, holder: 4, list: Stamp::FIRST },
             LedgerKind::PromiseEnded { epoch: 9, holder: 4 },
             ordered(Order::Transfer { to: 3 }),
+            LedgerKind::Granted { epoch: 9, holder: 4, list: Stamp::new(Epoch(7), 2) },
+            LedgerKind::Adopted(part(0, 3)),
+            LedgerKind::InForce(part(12, 256)),
+            LedgerKind::Forced(part(0, 1)),
+            ordered(Order::ListMember { id: 6, role: PeerRole::Witness, priority: u32::MAX }),
         ]
     }
 
@@ -340,7 +406,11 @@ mod tests {
             .into_iter()
             .flat_map(|way| [Chaos::Cut { peer: u32::MAX, way }, Chaos::Delay { peer: u32::MAX, way, ms: u64::MAX }]);
         let faults = faults.chain([Chaos::Heal, Chaos::Pause { ms: u64::MAX }, Chaos::Kill]).map(Order::Chaos);
-        for order in faults.chain([Order::Elect, Order::StepDown, Order::Transfer { to: u32::MAX }]) {
+        let listings = PeerRole::ALL.map(|role| Order::ListMember { id: u32::MAX, role, priority: u32::MAX });
+        let changes = [Order::UnlistMember { id: u32::MAX }, Order::AbortChange, Order::Bootstrap];
+        let others =
+            [Order::Elect, Order::StepDown, Order::Transfer { to: u32::MAX }, Order::Unlock { token: Token(u64::MAX) }];
+        for order in faults.chain(others).chain(listings).chain(changes) {
             for access in Access::ALL {
                 let kind = LedgerKind::Ordered(Ordered {
                     order,
@@ -357,13 +427,14 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_does_not_change_and_that_of_version_1_is_read() {
+    fn the_layout_does_not_change_and_those_of_earlier_versions_are_read() {
         let crcs: Vec<u32> =
             kinds().into_iter().map(|kind| crc32fast::hash(&encode(&entry(kind), &ORIGIN)[..124])).collect();
-        assert_eq!(
-            crcs,
-            [3_967_442_645, 2_249_035_110, 810_351_376, 477_807_125, 551_879_601, 2_107_533_213, 1_256_909_449]
-        );
+        // The first seven as version 2 wrote them.
+        let before =
+            [3_967_442_645, 2_249_035_110, 810_351_376, 477_807_125, 551_879_601, 2_107_533_213, 1_256_909_449];
+        assert_eq!(crcs[..7], before);
+        assert_eq!(crcs[7..], [3_938_305_106, 2_625_435_358, 2_860_731_807, 3_855_373_165, 1_988_270_400]);
         // Version 1 had zeros in the place of the hash, and no orders.
         let old = |kind: LedgerKind| encode(&entry(kind), &LedgerHash::default());
         let crcs: Vec<u32> = kinds().into_iter().take(6).map(|kind| crc32fast::hash(&old(kind)[..124])).collect();

@@ -186,6 +186,18 @@ impl Segments {
     }
 }
 
+/// The ledger of a member that does not run, and what is missing from it. Changes nothing.
+pub(super) fn peek(dir: &Path, known: Option<LedgerHead>) -> io::Result<(Vec<LedgerEntry>, Found)> {
+    let [older, newer] = [Scan::of(&read(&dir.join("ledger.1"))?), Scan::of(&read(&dir.join("ledger"))?)];
+    let segment_first = newer.records.first().map(|record| record.entry.sequence);
+    let known = known.map(|head| after_rotation(head, &older, segment_first));
+    let damaged = older.damaged + newer.damaged;
+    let records = in_order([older, newer]);
+    let links: Vec<Link> = records.iter().map(Link::from).collect();
+    let found = Found { damaged, breaks: chain::breaks(&links, known), ..Found::default() };
+    Ok((records.into_iter().map(|record| record.entry).collect(), found))
+}
+
 fn last_alive(file: &File) -> Option<u64> {
     let mut bytes = [0; RECORD_BYTES];
     file.read_exact_at(&mut bytes, 0).ok()?;

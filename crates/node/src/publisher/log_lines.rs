@@ -38,6 +38,9 @@ impl Subscriber for LogLines {
                 name = ordered.name.get(),
                 "ordered by an operator"
             ),
+            Happened::Adopted { list, voters } => tracing::info!(%list, ?voters, "member list on this disk"),
+            Happened::InForce { list, voters } => tracing::info!(%list, ?voters, "member list in force"),
+            Happened::Forced { list, voters } => tracing::warn!(%list, ?voters, "a new cluster, by an operator's word"),
             Happened::Started { .. } | Happened::Granted { .. } | Happened::PromiseEnded { .. } => {}
         }
     }

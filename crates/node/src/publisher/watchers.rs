@@ -156,7 +156,8 @@ mod tests {
         let incarnation = Incarnation { counter: 1, nonce: 1 };
         let settings = Settings::new("demo", 1, incarnation, Vec::new());
         let mut net = Net::start(settings, TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
-        let settings = ClientSettings { cluster: "demo".into(), secret: None, deadline: PATIENCE };
+        let settings =
+            ClientSettings { cluster: "demo".into(), keyring: client::Keyring::default(), deadline: PATIENCE };
         let address = net.local_addr().to_string();
         let (connection, client) = tokio::join!(connect_client(&address, &settings), async {
             match net.event().await {

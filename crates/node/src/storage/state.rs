@@ -55,18 +55,21 @@ pub enum RecordKind {
     Algorithm = 4,
     /// The newest entry of the ledger; of the cluster's election alone.
     Ledger = 5,
+    /// Whether this member was removed; of the cluster's election alone.
+    ListMark = 6,
 }
 
 impl RecordKind {
-    pub const ALL: [RecordKind; 3] = [RecordKind::Authority, RecordKind::Algorithm, RecordKind::Ledger];
+    pub const ALL: [RecordKind; 4] =
+        [RecordKind::Authority, RecordKind::Algorithm, RecordKind::Ledger, RecordKind::ListMark];
 
     /// The version of its layout that this code writes, and the newest it reads. Any change of the layout must raise
     /// it.
     pub fn version(self) -> u16 {
         match self {
-            // Version 1 had no cluster id.
-            RecordKind::Authority => 2,
-            RecordKind::Algorithm | RecordKind::Ledger => 1,
+            // Version 1 had no cluster id, version 2 no member list, version 3 knew nothing of locks.
+            RecordKind::Authority => 4,
+            RecordKind::Algorithm | RecordKind::Ledger | RecordKind::ListMark => 1,
         }
     }
 
@@ -79,6 +82,7 @@ impl RecordKind {
             RecordKind::Authority => "authority",
             RecordKind::Algorithm => "algorithm",
             RecordKind::Ledger => "ledger",
+            RecordKind::ListMark => "list mark",
         }
     }
 }
@@ -266,8 +270,11 @@ mod tests {
     #[test]
     fn the_layout_of_format_2_does_not_change() {
         let stored = frame::from_hex(include_str!("state-v2-bound.hex"));
-        assert_eq!(full().encode(), Ok(stored.clone()));
-        assert_eq!(StateFile::decode(&stored), Ok(full()));
+        let mut file = full();
+        // The version of the authority's section that was written then.
+        file.sections.put(InstanceId::ELECTION, RecordKind::Authority.number(), section(2, b"authority"));
+        assert_eq!(file.encode(), Ok(stored.clone()));
+        assert_eq!(StateFile::decode(&stored), Ok(file));
     }
 
     /// Version 1 of the volume's and of the authority's section.
@@ -308,7 +315,8 @@ mod tests {
     #[test]
     fn a_newer_section_is_refused_where_this_code_knows_it_and_kept_where_it_does_not() {
         let volume = section(2, &volume().encode().unwrap());
-        for (kind, name, known) in [(1, "volume", 2), (3, "authority", 2), (4, "algorithm", 1), (5, "ledger", 1)] {
+        let known = [(1, "volume", 2), (3, "authority", 4), (4, "algorithm", 1), (5, "ledger", 1), (6, "list mark", 1)];
+        for (kind, name, known) in known {
             let mut sections = vec![(0, 1, volume.clone())];
             let version = known + 1;
             sections.push((0, kind, section(version, b"newer")));

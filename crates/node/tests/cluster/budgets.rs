@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use algorithms::catalog;
 use client::{Announcement, Call, CallId, Client, FailCode, Happened, InstanceId, Reply, Request, Response, Safety};
 use node::ledger::Ledger;
+use testkit::certificates::{Authority, CA, VALID};
 use testkit::{Live, PATIENCE, Plan, done, resident_kib, stdout, strace};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use transport::{ClientConnection, codec, connect_client};
+use types::Stamp;
 
 const ALL: &[u32] = &[1, 2, 3];
 
@@ -32,7 +34,7 @@ fn fill_ledger(live: &Live, id: u32) {
     let ledger: Ledger<u32> = Ledger::open(&data, None);
     let mut writer = ledger.writer();
     for sequence in 0..1200 {
-        let what = Happened::Granted { epoch: sequence, holder: 1 };
+        let what = Happened::Granted { epoch: sequence, holder: 1, list: Stamp::FIRST };
         writer.write(&Announcement {
             member: id,
             instance: InstanceId::ELECTION,
@@ -190,4 +192,65 @@ async fn a_flood_of_hellos_without_the_secret_deposes_no_leader() {
     let history = stdout(&live.ctl(&["history", "--member-timeout", "5s"]).await);
     let (audit, _) = live.json(&["audit"]).await;
     assert_eq!(audit["reigns"].as_u64(), Some(1), "no reign but the first: {audit}\n{history}");
+}
+
+/// Each costs the leader a key exchange, a signature and the check of a certificate: on a thread that sends no heartbeats.
+#[tokio::test]
+async fn a_flood_of_foreign_certificates_deposes_no_leader() {
+    let mut live = Live::alone(&Plan { tls: true, ..three() });
+    live.agreement(ALL).await;
+    live.voting(ALL).await;
+    let before = live.agreement(ALL).await;
+    let leader = live.cluster.endpoints()[before.0 as usize - 1].address.clone();
+    let foreign = Authority::new().unwrap();
+    let (certificate, key) = foreign.issue(client::Holder::Operator, SystemTime::now() + VALID).unwrap();
+    // It trusts the members, so that it is they who refuse.
+    let ca = std::fs::read_to_string(live.cluster.directory().join(CA)).unwrap() + &foreign.certificate().unwrap();
+    let own = client::Certificate::from_pem(ca.as_bytes(), certificate.as_bytes(), key.as_bytes()).unwrap();
+    let settings = client::ClientSettings { keyring: own.into(), ..live.cluster.settings().clone() };
+    let mut pace = tokio::time::interval(Duration::from_millis(5));
+    let mut under_way = tokio::task::JoinSet::new();
+    for _ in 0..1000 {
+        pace.tick().await;
+        let (address, settings) = (leader.clone(), settings.clone());
+        under_way.spawn(async move { Client::connect(&address, &settings).await.is_err() });
+    }
+    while let Some(refused) = under_way.join_next().await {
+        assert!(refused.unwrap(), "a foreign certificate was accepted");
+    }
+    assert_eq!(live.agreement(ALL).await, before, "{}", live.logs());
+    let (audit, _) = live.json(&["audit"]).await;
+    assert_eq!(audit["reigns"].as_u64(), Some(1), "no reign but the first: {audit}");
+}
+
+/// An empty frame costs its sender nothing: a client that sends them for ever must cost the member nothing either.
+#[tokio::test]
+async fn a_client_that_sends_empty_frames_is_cut_and_costs_no_memory() {
+    const FRAMES: usize = 1_000_000;
+    let mut live = Live::alone(&three());
+    let before = live.agreement_on(3, ALL).await;
+    let pid = live.cluster.pid(3).unwrap();
+    let resident = resident_kib(pid);
+    let mut most = resident;
+    for _ in 0..4 {
+        let (mut sender, mut receiver) = raw(&live, 3).await.split();
+        let sending = async {
+            for sent in 0..FRAMES {
+                if sender.send(&[]).await.is_err() {
+                    return sent;
+                }
+                if sent % 1000 == 0 {
+                    most = most.max(resident_kib(pid));
+                }
+            }
+            FRAMES
+        };
+        let sent = tokio::time::timeout(PATIENCE, sending).await.expect("a member that reads, or closes");
+        assert!(sent < FRAMES, "the member took {FRAMES} empty frames");
+        let end = tokio::time::timeout(PATIENCE, receiver.recv()).await.expect("closed");
+        assert!(!matches!(end, Ok(Some(_))), "{end:?}");
+    }
+    most = most.max(resident_kib(pid));
+    assert!(most < resident + (16 << 10), "{most} KiB after {resident} KiB");
+    assert_eq!(live.agreement_on(3, ALL).await, before, "no election");
 }

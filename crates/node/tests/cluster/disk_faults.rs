@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Output;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use algorithms::catalog;
-use client::{Client, LedgerEntry, LedgerKind, Role, Safety};
+use client::{Client, LedgerEntry, LedgerKind, Notice, Role, Safety};
 use testkit::claims::Pollers;
 use testkit::volume::{record, run};
 use testkit::{Live, PATIENCE, Plan, stderr, stdout, strace};
@@ -152,7 +152,7 @@ async fn a_kill_at_any_step_of_a_write_leaves_the_old_record_or_the_new_one() {
     for &id in ALL {
         for entry in ledger(&live, id).await {
             match entry.kind {
-                LedgerKind::Granted { epoch, holder } => note(&mut grants, (id, epoch), holder, "a ledger"),
+                LedgerKind::Granted { epoch, holder, .. } => note(&mut grants, (id, epoch), holder, "a ledger"),
                 LedgerKind::Became(now) if now.leads() => note(&mut leaders, now.now.epoch.0, id, "a reign"),
                 _ => {}
             }
@@ -251,4 +251,64 @@ async fn a_leader_whose_disk_hangs_claims_nothing_after_its_lease() {
     let said = live.client(3).await.status().await.unwrap();
     assert!(said.role != Role::Leader || said.epoch > second, "{said:?}");
     pollers.judge(&live);
+}
+
+/// Waits until the member has heard of this peer over a connection that was made since it was killed.
+async fn heard_anew(client: &Client, peer: u32) {
+    let about = async || {
+        let status = client.status().await.unwrap();
+        status.peers.into_iter().find(|about| about.id == peer).unwrap()
+    };
+    let hearing = async {
+        while !about().await.connected {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let connected = Instant::now();
+        while about().await.last_heard_ms.is_none_or(|ms| u128::from(ms) >= connected.elapsed().as_millis()) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, hearing).await.expect("the peer is heard");
+}
+
+/// A leader steps down while its disk hangs: its clients still see it lead, because that announcement waits for the disk
+/// too. A command that starts now would run beside those of the next leader.
+#[tokio::test]
+async fn no_command_starts_between_the_end_of_a_leadership_and_its_announcement() {
+    if !strace::works() {
+        return;
+    }
+    // The write that hangs may be one that no announcement waits for.
+    for _ in 0..6 {
+        if stepped_down_behind_a_write().await {
+            return;
+        }
+    }
+    panic!("the announcement never waited for the disk");
+}
+
+/// False if the end of the leadership did not wait for the disk.
+async fn stepped_down_behind_a_write() -> bool {
+    let mut live = Live::start(&Plan { safety: Safety::Classic, ..three() });
+    live.agreement_on(3, ALL).await;
+    let data = live.cluster.data_directory(3);
+    let hangs = wrapper(&data, false, &["fsync:delay_enter=8000000".to_owned()]);
+    let Some(_strace) = strace::attach(&hangs, live.cluster.pid(3).unwrap()).await else { return true };
+    // A restarted member begins above every number that it may have seen, so its leader has to write the next ones.
+    live.kill(1).await;
+    live.cluster.start(1).unwrap();
+    let client = live.client(3).await;
+    heard_anew(&client, 1).await;
+    testkit::until("the leader writes", || data.join("state.tmp").exists().then_some(())).await;
+    client.step_down().await.unwrap();
+    if client.status().await.unwrap().role != Role::Leader {
+        return false;
+    }
+    let mut attached = live.client(3).await.attach().await.unwrap();
+    assert_eq!(attached.next().await.unwrap(), Some(Notice::Stop));
+    drop(attached);
+    let refused = live.ctl(&["lead", "--id", "3", "--wait", "0", "--", "true"]).await;
+    assert_eq!(client.status().await.unwrap().role, Role::Leader, "still not announced");
+    assert_eq!(refused.status.code(), Some(4), "{}", stderr(&refused));
+    true
 }

@@ -10,6 +10,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use testkit::lead::send;
 use testkit::{Live, PATIENCE, Plan, stderr, stdout, strace, volume};
+use types::Stamp;
 
 const ALL: &[u32] = &[1, 2, 3];
 
@@ -139,7 +140,7 @@ fn write_ledger(live: &Live, id: u32, grants: u64) {
         let ledger: Ledger<u32> = Ledger::open(&live.cluster.data_directory(id), None);
         let mut writer = ledger.writer();
         for &epoch in some {
-            let (instance, what) = (InstanceId::ELECTION, Happened::Granted { epoch, holder: 3 });
+            let (instance, what) = (InstanceId::ELECTION, Happened::Granted { epoch, holder: 3, list: Stamp::FIRST });
             writer.write(&Announcement { member: id, instance, sequence: 1, wall_ms: 1, boot_ns: 1, what });
         }
         drop(writer);

@@ -1,12 +1,14 @@
 //! Which cluster, machine and directory a volume belongs to.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use algorithms::catalog;
 use client::Safety;
+use node::records::{self, AuthorityRecord};
 use testkit::volume::{copy, record, run, start_with};
-use testkit::{Live, Plan, stderr, stdout, until};
+use testkit::{Live, Plan, free_ports_elsewhere, stderr, stdout, until};
+use types::InstanceId;
 
 const ALL: &[u32] = &[1, 2, 3];
 
@@ -122,6 +124,82 @@ async fn a_copied_volume_does_not_start_and_one_that_was_moved_does() {
     let process = start_with(&[], &live.cluster, &config, 1, &moved, &[]);
     live.agreement(ALL).await;
     end(process).await;
+}
+
+/// The config of one side of a broken network: nothing answers at the addresses of these members.
+fn without(live: &Live, name: &str, gone: &[u32]) -> PathBuf {
+    let mut text = fs::read_to_string(live.cluster.config()).unwrap();
+    for (&id, port) in gone.iter().zip(free_ports_elsewhere(gone.len() as u32).unwrap()) {
+        let address = &live.cluster.endpoints()[id as usize - 1].address;
+        text = text.replace(&format!("{address:?}"), &format!("\"127.0.0.1:{port}\""));
+    }
+    let config = live.cluster.config().with_file_name(name);
+    fs::write(&config, text).unwrap();
+    config
+}
+
+/// Members 1, 2 and 3 on one side of a broken network; 4, 5 and a copy of 3's volume on the other: each side would have a
+/// majority of five.
+#[tokio::test]
+async fn a_copied_volume_on_the_other_side_of_a_partition_makes_no_second_leader() {
+    const FIVE: &[u32] = &[1, 2, 3, 4, 5];
+    let mut live = Live::start(&Plan { nodes: 5, ..three() });
+    live.agreement(FIVE).await;
+    live.voting(FIVE).await;
+    live.kill_all(FIVE).await;
+    let data = FIVE.iter().map(|&id| live.cluster.data_directory(id)).collect::<Vec<_>>();
+    if record(&data[2]).unwrap().file.volume.binding.is_none() {
+        eprintln!("SKIPPED: this machine has no /etc/machine-id");
+        assert!(std::env::var("CI").is_err(), "volumes are bound on machines with an id");
+        return;
+    }
+    let copied = live.scratch.path().join("copied");
+    copy(&data[2], &copied);
+    let (left, right) = (without(&live, "left.toml", &[4, 5]), without(&live, "right.toml", &[1, 2, 3]));
+    let start = |config: &Path, id: u32| start_with(&[], &live.cluster, config, id, &data[id as usize - 1], &[]);
+    let _sides = [start(&left, 1), start(&left, 2), start(&left, 3), start(&right, 4), start(&right, 5)];
+    let refused = run(&[], &live.cluster, &right, 3, &copied).await;
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    live.agreement_on(3, &[1, 2, 3]).await;
+    for id in [4, 5] {
+        let status = live.client(id).await.status().await.unwrap();
+        assert_eq!((status.leader, status.role), (None, client::Role::Candidate), "{status:?}");
+    }
+}
+
+/// A member whose numbers are far above those of its leader: the others lost them, or it was lied to.
+#[tokio::test]
+async fn a_member_far_ahead_of_its_leader_is_followed_by_its_leader_in_leaps() {
+    const AHEAD: u64 = 3 << 20;
+    for safety in Safety::ALL {
+        let mut live = Live::start(&Plan { safety, ..three() });
+        live.agreement_on(3, ALL).await;
+        if safety == Safety::Quorum {
+            live.voting(ALL).await;
+        }
+        let before = live.agreement_on(3, ALL).await;
+        live.kill(1).await;
+        let (store, file) = records::open(&live.cluster.data_directory(1)).unwrap();
+        let mut file = file.unwrap();
+        let mut authority = records::authority(&file, InstanceId::ELECTION).unwrap();
+        match &mut authority {
+            AuthorityRecord::Classic(record) => record.reserved_until += AHEAD,
+            AuthorityRecord::Quorum(record) => {
+                let vote = record.vote.as_mut().unwrap();
+                (vote.epoch.0, vote.holder) = (vote.epoch.0 + AHEAD, None);
+            }
+        }
+        records::put_authority(&mut file, InstanceId::ELECTION, authority.encode());
+        store.write(&file).unwrap();
+        drop(store);
+        live.cluster.start(1).unwrap();
+        live.agreement_that(ALL, |_, epoch| epoch > before + AHEAD).await;
+        // It votes: with the leader alone it is a majority.
+        live.kill(2).await;
+        let (_, after) = live.agreement(&[1, 3]).await;
+        assert!(after > before + AHEAD, "{safety}: epoch {after} after {before}");
+        live.cluster.stop().await;
+    }
 }
 
 async fn end(mut process: tokio::process::Child) {

@@ -197,6 +197,49 @@ async fn a_recorded_order_is_carried_out_once_and_a_relay_adds_none_to_an_honest
     live.cluster.stop().await;
 }
 
+/// Hellos of a process without the secret: of a client and a member of version 2, of each role of version 3.
+fn hellos(cluster: &str) -> Vec<Vec<u8>> {
+    let nonce = [0xa5; 32];
+    let name = [&[cluster.len() as u8][..], cluster.as_bytes()].concat();
+    let client = [&[0, 2, 0, 2, 1][..], &[0; 8], &name, &nonce].concat();
+    let facts = [1, 2, 1, 1, 1, 0];
+    let member = [&[0, 2, 0, 2, 0][..], &[0; 8], &name, &nonce, &facts].concat();
+    let header = |role: u8| [&[0, 3, 0, 3, role, 1, 2, 3, 4][..], &nonce, &[0x5a; 16]].concat();
+    let bodies = [client, member, header(0), header(1), header(2)];
+    let framed = |body: Vec<u8>| {
+        let hello = [&b"conclave"[..], &body].concat();
+        [&(hello.len() as u32).to_be_bytes()[..], &hello].concat()
+    };
+    bodies.into_iter().map(framed).collect()
+}
+
+#[tokio::test]
+async fn a_stranger_learns_the_versions_of_a_member_and_nothing_else() {
+    let mut live = Live::start(&five(Safety::Quorum));
+    live.agreement(ALL).await;
+    let config = node::config::Config::load(live.cluster.config()).unwrap();
+    let named = config.facts().into_iter().flat_map(|(name, value)| [name, value]).chain([config.name.clone()]);
+    let secrets: Vec<String> = named.filter(|text| text.len() > 3).collect();
+    let member = &live.cluster.endpoints()[0].address;
+    let (relay, address) = Relay::start(member.clone()).await;
+    client::Client::connect(&address, live.cluster.settings()).await.unwrap();
+    // A first message as an honest client has sent it; then those of a process that knows nothing.
+    let mut recorded = std::mem::take(&mut *relay.recorded.lock().await);
+    recorded.truncate(4 + usize::from(recorded[3]));
+    for (number, hello) in std::iter::once(recorded).chain(hellos(&config.name)).enumerate() {
+        let mut stream = TcpStream::connect(member).await.unwrap();
+        stream.write_all(&hello).await.unwrap();
+        let mut heard = Vec::new();
+        let reading = tokio::time::timeout(testkit::PATIENCE, stream.read_to_end(&mut heard));
+        let _ = reading.await.expect("a member closes the connection of a stranger");
+        // Magic, versions, role and the name of a key, in a frame; and the encrypted answer to an honest first message.
+        let most = 4 + 8 + 4 + 1 + 4 + if number == 0 { 128 } else { 0 };
+        assert!(heard.len() <= most, "hello {number}: {} bytes", heard.len());
+        let text = String::from_utf8_lossy(&heard);
+        assert!(!secrets.iter().any(|secret| text.contains(secret)), "hello {number}: {text:?}");
+    }
+}
+
 #[tokio::test]
 async fn readers_read_operators_order_and_neither_is_a_member() {
     let mut live = Live::start(&five(Safety::Quorum));

@@ -7,7 +7,8 @@ use std::time::Duration;
 use algorithms::catalog::{self, Row};
 use algorithms::{NodeId, Topology, Uid, View, Wins};
 use client::SecretPermissions;
-use member::{OnClose, Safety};
+use locks::service::Limits;
+use member::{Bootstrap, OnClose, Safety};
 use node::config::{Config, EXAMPLE, Peer, PeerRole, Problems};
 
 /// A good config; line numbers in the tests count from its first line.
@@ -109,6 +110,10 @@ address = "[::1]:7400"
 on_change = "true"
 [locks]
 algorithm = "central"
+max_ttl = "20s"
+max_sessions = 11
+max_waiters = 12
+max_names = 13
 [priority]
 command = "echo 5"
 "#;
@@ -134,10 +139,13 @@ command = "echo 5"
     assert_eq!((first.uid(), first.role, first.line), (Uid { priority: 7, id: NodeId(65535) }, PeerRole::Witness, 22));
     assert_eq!(first.http.as_deref(), Some("n1:8400"));
     assert_eq!(config.on_change.as_deref(), Some("true"));
-    assert_eq!(config.lock_algorithm.as_deref(), Some("central"));
+    assert_eq!((config.locks.row.name, config.locks.max_ttl), ("central", millis(20_000)));
+    let limits = config.locks.limits;
+    assert_eq!((limits.sessions, limits.waiters, limits.names), (11, 12, 13));
+    assert_eq!(good().locks.limits, Limits::default());
     assert_eq!(config.priority_command.as_deref(), Some("echo 5"));
     let unbuilt: Vec<usize> = config.notices.iter().map(|notice| notice.line).collect();
-    assert_eq!(unbuilt, [35, 37, 26], "asked for and not built: said, not silently dropped");
+    assert_eq!(unbuilt, [41, 26], "asked for and not built: said, not silently dropped");
 }
 
 #[test]
@@ -166,32 +174,39 @@ fn it_listens_where_the_contract_says() {
     assert_eq!(good().listen_address(NodeId(9)), None);
 }
 
-/// Each part of it changed alone. What does not decide who votes, or for how long, is no part of it.
+/// Each part of it changed alone. The list has a record of its own.
 #[test]
-fn votes_are_given_under_voters_lease_and_drift_and_nothing_else() {
-    let digest = |text: &str| parse(text).unwrap_or_else(|problems| panic!("{problems}")).votes_digest();
+fn votes_are_given_under_lease_and_drift_and_before_lists_were_on_disk_under_the_voters_too() {
+    let parsed = |text: &str| parse(text).unwrap_or_else(|problems| panic!("{problems}"));
+    let digest = |text: &str| parsed(text).votes_digest();
+    let earlier = |text: &str| parsed(text).votes_digest_with_list();
     let timing = |line: &str| changed("[timing]\n", &format!("[timing]\n{line}\n"));
-    for other in [
-        timing("lease = \"700ms\""),
-        timing("max_drift = 0.02"),
+    for other in [timing("lease = \"700ms\""), timing("max_drift = 0.02")] {
+        assert_ne!((digest(GOOD), earlier(GOOD)), (digest(&other), earlier(&other)), "{other}");
+    }
+    for list in [
         changed("id = 2", "id = 3"),
         changed("id = 2", "id = 2\nrole = \"witness\""),
         changed("id = 2", "id = 2\nrole = \"learner\""),
         format!("{GOOD}[[peers]]\nid = 3\naddress = \"127.0.0.1:7403\"\n"),
     ] {
-        assert_ne!(digest(GOOD), digest(&other), "{other}");
+        assert_ne!(earlier(GOOD), earlier(&list), "{list}");
+        assert_eq!(digest(GOOD), digest(&list), "{list}");
     }
     let turned = GOOD.replace("id = 1", "id = 0x9").replace("id = 2", "id = 1").replace("0x9", "2");
     for other in
         [turned, changed("7402", "7403"), changed("50ms", "60ms"), changed("name = \"test\"", "name = \"other\"")]
     {
-        assert_eq!(digest(GOOD), digest(&other), "{other}");
+        assert_eq!((digest(GOOD), earlier(GOOD)), (digest(&other), earlier(&other)), "{other}");
     }
 }
 
 #[test]
 fn members_are_told_apart_by_their_facts() {
-    let digest = |text: &str| parse(text).unwrap().members_digest();
+    let digest = |text: &str| {
+        let config = parse(text).unwrap();
+        config.members_digest(&config.first_list())
+    };
     let same = changed("name = \"test\"", "name = \"other\"");
     assert_eq!(digest(GOOD), digest(&same));
     for other in [
@@ -205,10 +220,10 @@ fn members_are_told_apart_by_their_facts() {
     }
     let facts = good().facts();
     let names: Vec<&str> = facts.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(
-        names,
-        ["algorithm", "topology", "members", "safety", "wins", "lease", "max_drift", "on_close", "instances"]
-    );
+    // The list itself may change while the members run: the handshake compares it by its stamp.
+    let all =
+        ["algorithm", "topology", "safety", "wins", "lease", "max_drift", "on_close", "instances", "locks", "max_ttl"];
+    assert_eq!(names, all);
     let lease = facts.iter().find(|(name, _)| name == "lease").unwrap();
     assert_eq!(lease.1, "500ms");
 }
@@ -225,8 +240,42 @@ fn each_mistake_is_named_with_its_line_and_its_remedy() {
         ("name = \"test\"", "name = \"test\"\nlease = \"1s\"", 3, &["unknown key \"lease\"", "belongs in [timing]"]),
         ("id = 2", "id = 2\nadress = \"x:1\"", 15, &["in [[peers]]", "did you mean \"address\"?"]),
         ("[timing]", "[timings]", 6, &["unknown table [timings]", "did you mean [timing]?"]),
-        ("[timing]", "[tls]\n[timing]", 6, &["[tls] is not built yet", "secret_file"]),
+        ("[timing]", "[tls]\ncertificate = \"a\"\nkey = \"b\"\n[timing]", 6, &["[tls] has no ca", "ca = \"ca.pem\""]),
+        ("[timing]", "[tls]\nca = \"a\"\nkey = \"b\"\n[timing]", 6, &["[tls] has no certificate", "n{id}.pem"]),
+        (
+            "[timing]",
+            "[tls]\nca = \"\"\ncertificate = \"a\"\nkey = \"b\"\n[timing]",
+            7,
+            &["a file in [tls] has no name", "ca = \"ca.pem\""],
+        ),
+        (
+            "[timing]",
+            "secret_file = \"s\"\n[tls]\nca = \"a\"\ncertificate = \"a\"\nkey = \"b\"\n[timing]",
+            7,
+            &["a secret_file and [tls]", "remove secret_file"],
+        ),
         ("[cluster]", "chaos = true\n[cluster]", 1, &["outside of any table", "move it below [cluster]"]),
+        // Locks.
+        (
+            "[timing]",
+            "[locks]\nalgorithm = \"centrl\"\n[timing]",
+            7,
+            &["unknown lock algorithm", "did you mean \"central\"?"],
+        ),
+        (
+            "[timing]",
+            "[locks]\nmax_ttl = \"50ms\"\n[timing]",
+            7,
+            &["max_ttl = \"50ms\" cannot work", "500ms (not less than the"],
+        ),
+        ("[timing]", "[locks]\nmax_ttl = \"2h\"\n[timing]", 7, &["max_ttl = \"2h\" cannot work", "to 1h"]),
+        ("[timing]", "[locks]\nmax_waiters = 0\n[timing]", 7, &["max_waiters in [locks] is not an integer from 1"]),
+        (
+            "[timing]",
+            "[locks]\nttl = \"1s\"\n[timing]",
+            7,
+            &["unknown key \"ttl\" in [locks]", "the keys are algorithm"],
+        ),
         // Wrong kinds of values.
         ("name = \"test\"", "name = 5", 2, &["name in [cluster] is not a string", "write name = \"...\""]),
         ("name = \"test\"", "name = \"\"", 2, &["is empty", "1 to 64"]),
@@ -342,11 +391,20 @@ fn every_algorithm_is_refused_on_the_other_topology_with_those_that_fit() {
     }
 }
 
+/// The links of two members, where the algorithm needs them.
+fn graph(row: &catalog::Row, second: u32) -> &'static str {
+    match (row.topology, second) {
+        (Topology::Graph, 2) => "[graph]\nlinks = [[1, 2]]\n",
+        (Topology::Graph, _) => "[graph]\nlinks = [[1, 65535]]\n",
+        _ => "",
+    }
+}
+
 #[test]
 fn an_algorithm_that_cannot_wait_is_refused_without_preemption() {
     for row in catalog::ROWS {
         let head = format!("topology = \"{}\"\nalgorithm = \"{}\"\npreempt = false", row.topology.name(), row.name);
-        let text = changed("topology = \"mesh\"", &head);
+        let text = changed("topology = \"mesh\"", &head) + graph(row, 2);
         if row.can_wait {
             assert!(!parse(&text).unwrap_or_else(|problems| panic!("{problems}")).settings.preempt);
         } else {
@@ -363,6 +421,7 @@ fn members_that_an_algorithm_cannot_run_with_are_refused_with_its_reason() {
     for row in catalog::ROWS {
         let head = format!("topology = \"{}\"\nalgorithm = \"{}\"", row.topology.name(), row.name);
         let text = changed("topology = \"mesh\"", &head).replace("id = 2\n", "id = 65535\npriority = 7\n");
+        let text = text + graph(row, 65535);
         let members = vec![Uid::plain(1), Uid { priority: 7, id: NodeId(65535) }];
         let view = if row.topology == Topology::Ring { View::ring(members) } else { View::mesh(members) };
         match (row.check)(&view, row.wins) {
@@ -410,10 +469,11 @@ fn somebody_must_be_able_to_lead() {
 fn graph_links_name_known_members_and_connect_them() {
     let graph =
         |links: &str| changed("topology = \"mesh\"", "topology = \"graph\"") + "[graph]\nlinks = " + links + "\n";
-    // No algorithm of the catalog may run on graphs yet: then that is one problem more.
-    let fits = usize::from(catalog::row(catalog::DEFAULT).unwrap().topology != Topology::Graph);
-    let problems_of = |text: &str| parse(text).err().map_or(0, |problems| problems.list.len()) - fits;
-    assert_eq!(problems_of(&graph("[[1, 2]]")), 0);
+    let row = catalog::ROWS.iter().find(|row| row.topology == Topology::Graph).unwrap();
+    let named = format!("topology = \"graph\"\nalgorithm = \"{}\"", row.name);
+    let graph = |links: &str| graph(links).replace("topology = \"graph\"", &named);
+    let config = parse(&graph("[[1, 2]]")).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(config.view().neighbours(0), [1]);
     for (links, word) in [
         ("[[1, 2], [2, 7]]", "unknown id 7: write two of 1, 2"),
         ("[[1, 2], [2, 2]]", "joins a member to itself"),
@@ -423,7 +483,7 @@ fn graph_links_name_known_members_and_connect_them() {
     ] {
         let problems = parse(&graph(links)).unwrap_err();
         assert!(problems.to_string().contains(word), "{links}:\n{problems}");
-        assert!(problems.list.iter().any(|problem| problem.line == 17), "{problems}");
+        assert!(problems.list.iter().any(|problem| problem.line == 18), "{problems}");
     }
     let without = changed("topology = \"mesh\"", "topology = \"graph\"");
     assert!(parse(&without).unwrap_err().to_string().contains("a graph without links"));
@@ -448,7 +508,7 @@ fn an_id_outside_the_list_and_a_port_0_are_refused_at_the_start_only() {
     let config = parse(&changed("7402", "0")).unwrap_or_else(|problems| panic!("{problems}"));
     let port = config.start_as(NodeId(1)).unwrap_err().to_string();
     assert!(port.starts_with("config/x.toml:13: peer 2 has port 0"), "{port}");
-    assert_eq!(good().start_as(NodeId(2)).unwrap().id, NodeId(2));
+    assert_eq!(good().start_as(NodeId(2)), Ok(()));
     let unknown = good().start_as(NodeId(9)).unwrap_err().to_string();
     assert!(unknown.contains("no peer has the id 9") && unknown.contains("1, 2"), "{unknown}");
 }
@@ -537,7 +597,7 @@ fn every_algorithm_has_a_config_to_start_from() {
 fn the_example_parses_and_so_do_its_comments() {
     let example = Config::parse(EXAMPLE, Path::new("example.toml")).unwrap_or_else(|problems| panic!("{problems}"));
     // What it shows as defaults are the defaults: uncommented, nothing changes but what is said not to be built.
-    let optional = ["listen", "http", "secret_file", "links", "command", "algorithm", "on_change"];
+    let optional = ["join", "listen", "http", "secret_file", "links", "command", "algorithm", "on_change"];
     let uncommented: String = EXAMPLE
         .lines()
         .map(|line| match line.strip_prefix("# ").and_then(|rest| rest.split_once(" = ").map(|(key, _)| (key, rest))) {
@@ -546,7 +606,7 @@ fn the_example_parses_and_so_do_its_comments() {
         })
         .collect();
     let full = Config::parse(&uncommented, Path::new("example.toml")).unwrap_or_else(|problems| panic!("{problems}"));
-    assert_eq!(full.settings, example.settings);
+    assert_eq!((&full.settings, &full.locks), (&example.settings, &example.locks));
     assert_eq!(full.peers.iter().map(Peer::uid).collect::<Vec<_>>(), example.view().members());
     assert_ne!(uncommented, EXAMPLE);
 }
@@ -584,7 +644,57 @@ fn instances_that_cannot_be_are_refused_with_their_line() {
         let text = with_instances(&format!("[[instances]]\n{lines}\n"));
         assert!(problem(&text).contains(said), "{}", problem(&text));
     }
+    let graph = catalog::ROWS.iter().find(|row| row.topology == Topology::Graph).unwrap().name;
+    let text = with_instances(&format!("[[instances]]\nid = 257\nalgorithm = \"{graph}\"\n"));
+    assert!(problem(&text).contains("runs on a graph, but this cluster is a mesh"), "{}", problem(&text));
     let impatient = with_instances("[[instances]]\nid = 300\nalgorithm = \"bully-1982\"\n")
         .replace("safety = \"classic\"", "safety = \"classic\"\npreempt = false");
     assert!(problem(&impatient).contains("bully-1982 cannot leave a worse leader alone"), "{}", problem(&impatient));
+}
+
+/// A member that is to be added to a cluster.
+const JOINING: &str = r#"[cluster]
+name = "test"
+join = ["127.0.0.1:7401", "localhost:7402"]
+listen = "127.0.0.1:7406"
+"#;
+
+#[test]
+fn a_member_that_is_to_be_added_has_addresses_instead_of_a_list() {
+    let config = parse(JOINING).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(config.join, ["127.0.0.1:7401", "localhost:7402"]);
+    assert_eq!(config.listen_address(NodeId(6)).as_deref(), Some("127.0.0.1:7406"));
+    assert_eq!(config.start_as(NodeId(6)), Ok(()));
+    assert!(config.start_as(NodeId(70_000)).is_err());
+    assert!(config.first_list().members.is_empty());
+    assert_eq!(config.bootstrap, Bootstrap::Manual, "it never begins a cluster");
+    assert_eq!(good().bootstrap, Bootstrap::Auto);
+    assert_eq!(parse(&changed("[timing]", "bootstrap = \"manual\"\n[timing]")).unwrap().bootstrap, Bootstrap::Manual);
+}
+
+#[test]
+fn a_join_that_cannot_be_is_refused_with_its_line() {
+    let peer = "[[peers]]\nid = 1\naddress = \"127.0.0.1:7401\"\n";
+    let cases: &[(&str, String)] = &[
+        ("config/x.toml:5: join and [[peers]]", format!("{JOINING}{peer}")),
+        ("config/x.toml:3: join without listen", JOINING.replace("listen", "# listen")),
+        ("config/x.toml:3: join names no member", JOINING.replace("\"127.0.0.1:7401\", \"localhost:7402\"", "")),
+        (
+            "config/x.toml:3: \"localhost\" in join is not a host and a port",
+            JOINING.replace("localhost:7402", "localhost"),
+        ),
+        ("config/x.toml:3: join in [cluster] is not a list of strings", JOINING.replace("\"localhost:7402\"", "7402")),
+        ("config/x.toml:4: listen = \"127.0.0.1:0\" is not a host and a port", JOINING.replace("7406", "0")),
+        ("config/x.toml:3: join needs safety = \"quorum\"", format!("{JOINING}safety = \"classic\"\n")),
+        ("config/x.toml:5: join and bootstrap", format!("{JOINING}bootstrap = \"auto\"\n")),
+        ("config/x.toml:4: \"n6:7406\" is reachable from other machines", JOINING.replace("127.0.0.1:7406", "n6:7406")),
+        (
+            "config/x.toml:6: listen in [cluster] is for a member with join",
+            changed("[timing]", "listen = \"127.0.0.1:1\"\n[timing]"),
+        ),
+        ("config/x.toml:6: unknown bootstrap \"now\"", changed("[timing]", "bootstrap = \"now\"\n[timing]")),
+    ];
+    for (said, text) in cases {
+        assert!(problem(text).starts_with(said), "{}", problem(text));
+    }
 }

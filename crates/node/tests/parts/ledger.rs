@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use client::{Announcement, Happened, LedgerEntry, LedgerKind, LedgerPage};
 use node::ledger::{Ledger, LedgerNews};
 use testkit::Scratch;
-use types::{InstanceId, boot_clock};
+use types::{InstanceId, Stamp, boot_clock};
 
 const RECORD: usize = 128;
 
@@ -60,7 +60,7 @@ fn announce(ledger: &Ledger<u32>, instance: InstanceId, what: Happened) {
 }
 
 fn append(ledger: &Ledger<u32>, epoch: u64) {
-    announce(ledger, InstanceId::ELECTION, Happened::Granted { epoch, holder: 3 });
+    announce(ledger, InstanceId::ELECTION, Happened::Granted { epoch, holder: 3, list: Stamp::FIRST });
 }
 
 /// Everything, page by page, as a client gets it.
@@ -258,7 +258,7 @@ fn a_newer_version_is_left_alone() {
 fn only_the_history_of_the_clusters_election_is_kept() {
     let dir = Dir::new("others");
     let mut ledger = open(dir.path(), 1);
-    announce(&ledger, InstanceId(256), Happened::Granted { epoch: 5, holder: 3 });
+    announce(&ledger, InstanceId(256), Happened::Granted { epoch: 5, holder: 3, list: Stamp::FIRST });
     announce(&ledger, InstanceId::ELECTION, Happened::Link { peer: 2, up: true });
     announce(&ledger, InstanceId::ELECTION, Happened::Leaving);
     append(&ledger, 6);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use client::{Announcement, Happened, LedgerBreak, LedgerHead, LedgerPage};
 use node::ledger::{Ledger, LedgerNews};
 use testkit::Scratch;
-use types::InstanceId;
+use types::{InstanceId, Stamp};
 
 const RECORD: usize = 128;
 const SEGMENT: usize = 1 << 20;
@@ -68,7 +68,7 @@ impl Member {
 }
 
 fn grant(ledger: &Ledger<u32>, epoch: u64) {
-    let (instance, what) = (InstanceId::ELECTION, Happened::Granted { epoch, holder: 3 });
+    let (instance, what) = (InstanceId::ELECTION, Happened::Granted { epoch, holder: 3, list: Stamp::FIRST });
     ledger.writer().write(&Announcement { member: 1, instance, sequence: 1, wall_ms: 1, boot_ns: 1, what });
 }
 
@@ -233,7 +233,7 @@ fn a_ledger_of_version_1_goes_on_and_its_chain_begins_with_the_next_entry() {
     as_version_1(&member.path("ledger"));
     let page = member.run(None, 5);
     assert_eq!((page.proof.breaks, page.entries.len()), (vec![], 10));
-    assert_eq!(member.records()[8], 2, "an earlier version must not continue it");
+    assert_eq!(member.records()[8], 3, "an earlier version must not continue it");
     assert_eq!(page.entries.last().map(|entry| entry.sequence), Some(10));
     let head = member.newest();
     assert_eq!(member.run(head, 1).proof.breaks, []);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use algorithms::{Epoch, NodeId};
-use member::reign::{Holder, Vote};
+use member::reign::{Holder, LockPast, Vote};
 use member::{BeliefRecord, Incarnation, QuorumRecord, Safety};
 use node::records::{self, AuthorityRecord};
 use node::storage::{Damage, RecordKind, RecordV1, Section, StateFile, StorageError, Store, VolumeRecord, VoteV1};
@@ -149,9 +149,13 @@ fn a_file_of_another_kind_and_one_of_a_newer_version_are_told_apart() {
 #[test]
 fn a_section_of_a_newer_version_is_named_with_what_to_do() {
     let dir = Dir::new("newer-section");
-    for (instance, kind, name, reads) in
-        [(0, 3, "authority", 2), (0, 4, "algorithm", 1), (0, 5, "ledger", 1), (256, 3, "authority", 2)]
-    {
+    for (instance, kind, name, reads) in [
+        (0, 3, "authority", 4),
+        (0, 4, "algorithm", 1),
+        (0, 5, "ledger", 1),
+        (0, 6, "list mark", 1),
+        (256, 3, "authority", 4),
+    ] {
         let newer = reads + 1;
         let error = refused(&dir, &file_with(&[(instance, kind, newer, b"from the future")]), name);
         let named =
@@ -196,7 +200,7 @@ fn sections_that_nobody_knows_survive_a_rewrite_byte_for_byte() {
     store.write(&file).unwrap();
     drop(store);
     let after =
-        file_with(&[(0, 3, 2, b"new"), (0, 77, 9, b"of the election"), (1, 3, 5, b"locks"), (300, 1, 0, b"\0\xff")]);
+        file_with(&[(0, 3, 4, b"new"), (0, 77, 9, b"of the election"), (1, 3, 5, b"locks"), (300, 1, 0, b"\0\xff")]);
     assert_eq!(fs::read(dir.state()).unwrap(), after);
     let locks = Section { version: 5, bytes: b"locks".to_vec() };
     assert_eq!(read(dir.path()).unwrap().record(InstanceId(1), RecordKind::Authority), Some(&locks));
@@ -264,10 +268,31 @@ fn a_file_of_format_1_is_read_and_rewritten_as_format_2_with_nothing_lost() {
     let again = records::open(dir.path()).unwrap().1.unwrap();
     assert_eq!((&again.volume, &again.legacy), (&volume, &None));
     let holder = Some(Holder { id: NodeId(5), incarnation: own });
-    let vote = Some(Vote { epoch: Epoch(77), holder, longest_lease: lease });
+    let vote = Some(Vote {
+        epoch: Epoch(77),
+        holder,
+        longest_lease: lease,
+        list: std::sync::Arc::default(),
+        locks: LockPast::default(),
+    });
     let belief = BeliefRecord { incarnation: own, reserved_until: 128, followed: Epoch(78) };
     let record = QuorumRecord { belief, vote, cluster: None };
     assert_eq!(records::authority(&again, InstanceId::ELECTION), Some(AuthorityRecord::Quorum(record)));
+}
+
+#[test]
+fn a_record_of_a_version_without_locks_is_read() {
+    let own = Incarnation { counter: 3, nonce: 5 };
+    let belief = BeliefRecord { incarnation: own, reserved_until: 128, followed: Epoch(78) };
+    let holder = Some(Holder { id: NodeId(5), incarnation: own });
+    let lease = std::time::Duration::from_millis(500);
+    let list = std::sync::Arc::new(types::MemberList::default());
+    let bytes = transport::codec::to_vec(&(&belief, Some((Epoch(77), holder, lease, &list)), None::<()>)).unwrap();
+    let vote = Vote { epoch: Epoch(77), holder, longest_lease: lease, list, locks: LockPast::default() };
+    let record = AuthorityRecord::Quorum(QuorumRecord { belief, vote: Some(vote), cluster: None });
+    assert_eq!(AuthorityRecord::decode(Safety::Quorum, 3, &bytes), Some(record.clone()));
+    assert_eq!(AuthorityRecord::decode(Safety::Quorum, 4, &bytes), None, "it lacks what version 4 has");
+    assert_eq!(AuthorityRecord::decode(Safety::Quorum, 4, &record.encode()), Some(record));
 }
 
 #[test]
