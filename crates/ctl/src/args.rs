@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    algorithms, audit, bench, chaos, completions, config, elect, explain, fence_check, history, init, lead, leader,
-    man, secret, sim, status, step_down, transfer, up, watch,
+    algorithms, audit, bench, bootstrap, chaos, completions, config, demo, elect, explain, fence_check, history, init,
+    lead, leader, lock, locks, man, member, secret, sim, status, step_down, transfer, unlock, up, watch,
 };
 use crate::guard::process as guard;
 use crate::output::{ColorChoice, Format};
@@ -22,10 +22,12 @@ use crate::output::{ColorChoice, Format};
   ctl leader                 who leads? the id, alone on a line
   ctl status --watch         a row per member, live
   ctl lead --id 3 -- CMD     run a command only while member 3 leads
+  ctl lock backup -- CMD     run a command while it holds the lock `backup`
+  ctl member list            which members count, and who has the list on disk
   ctl bench failover         how long does a cluster go without a leader?
 
 Exit codes: 0 ok, 1 failed or \"no\", 2 usage or bad config, 3 no member reachable, 4 no leader or members
-disagree, 5 wait timed out, 6 leadership lost while a command ran, 7 invariant violated, 8 refused (no or wrong secret,
+disagree, 5 lock busy or wait timed out, 6 leadership or lock lost while a command ran, 7 invariant violated, 8 refused (no or wrong secret,
 a secret that does not allow it, another protocol version, chaos off)."
 )]
 pub(crate) struct Cli {
@@ -60,6 +62,11 @@ pub(crate) struct Globals {
     /// The secret of the cluster, its operators or its readers, instead of the file that the config names
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
+
+    /// The certificate of an operator or a reader, instead of the one that [tls] of the config names; its key is beside it, as
+    /// .key
+    #[arg(long, global = true, value_name = "FILE.pem", conflicts_with = "secret_file")]
+    pub(crate) certificate: Option<PathBuf>,
 
     /// The name under which members record what this command asks of them; a claim, which nothing proves
     /// [default: USER@HOST]
@@ -98,8 +105,14 @@ pub(crate) enum Command {
     Elect(elect::Args),
     StepDown(step_down::Args),
     Transfer(transfer::Args),
+    Member(member::Args),
+    Bootstrap(bootstrap::Args),
     Chaos(chaos::Args),
     Lead(lead::Args),
+    Lock(lock::Args),
+    Locks(locks::Args),
+    Unlock(unlock::Args),
+    Demo(demo::Args),
     FenceCheck(fence_check::Args),
     Up(up::Args),
     Init(init::Args),

@@ -3,6 +3,7 @@
 //! Children get their own process group, so that an interrupt typed at the terminal reaches this process only, which
 //! then stops them in order. If this process is killed, the kernel kills them.
 
+pub mod certificates;
 mod layout;
 mod plan;
 mod ports;
@@ -16,7 +17,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use client::{ClientSettings, Endpoint, Observer, Secret};
+use client::{ClientSettings, Endpoint, Observer};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
@@ -62,12 +63,8 @@ impl Cluster {
 
     /// The same for members with these addresses.
     pub fn prepare_at(plan: &Plan, directory: &Path, addresses: &[String], binary: PathBuf) -> Result<Self> {
-        let secret = layout::write(plan, directory, addresses)?;
-        let settings = ClientSettings {
-            cluster: plan.name.clone(),
-            secret: Some(Secret::from_bytes(&secret)?),
-            deadline: CONNECT,
-        };
+        let keyring = layout::write(plan, directory, addresses)?;
+        let settings = ClientSettings { cluster: plan.name.clone(), keyring, deadline: CONNECT };
         let member = |(id, address)| Member { id, address, variables: Vec::new(), child: None };
         let members = (1..).zip(addresses.iter().cloned()).map(member);
         // Absolute, so that printed commands work anywhere.

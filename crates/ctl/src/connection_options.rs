@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use client::{
-    Answer, ClaimedName, Client, ClientError, ClientSettings, ClusterFile, ConnectError, Electorate, Endpoint,
-    InstanceId, Observer, Safety, Secret, SecretFileError, read_secret,
+    Answer, CertificateFiles, ClaimedName, Client, ClientError, ClientSettings, ClusterFile, ConnectError, Electorate,
+    Endpoint, InstanceId, Keyring, Observer, Safety, Secret, SecretFileError, SecretPermissions, TlsFiles,
+    read_certificate, read_secrets,
 };
 
 use crate::args::Globals;
@@ -19,26 +20,74 @@ pub(crate) struct Target {
     pub(crate) timeout: Duration,
     pub(crate) member_timeout: Duration,
     pub(crate) file: Option<ClusterFile>,
+    /// The voters of the member list, once a member has told that it differs from the config's.
+    listed_voters: Option<Vec<u32>>,
+    /// The endpoints are those of the config: members that only the list names may be asked too.
+    by_config: bool,
     /// The election of the cluster.
     pub(crate) instance: InstanceId,
     /// What members record beside the orders of this client.
     name: ClaimedName,
+    pub(crate) key_files: KeyFiles,
+}
+
+/// Where this client's keys come from, for commands that run so long that the keys are replaced meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyFiles {
+    certificate: Option<CertificateFiles>,
+    secret: Option<PathBuf>,
+    permissions: SecretPermissions,
+}
+
+impl KeyFiles {
+    fn of(globals: &Globals, file: Option<&ClusterFile>) -> Self {
+        KeyFiles {
+            certificate: certificate_files(globals, file),
+            secret: globals.secret_file.clone().or_else(|| file.and_then(|file| file.secret_file.clone())),
+            permissions: file.map(|file| file.secret_permissions).unwrap_or_default(),
+        }
+    }
+
+    /// True if other keys are used now. Files that cannot be read change nothing.
+    pub(crate) fn read_again(&self, keyring: &Keyring) -> bool {
+        let read = match (&self.certificate, &self.secret) {
+            (Some(files), _) => read_certificate(files, self.permissions).map(Keyring::from).ok(),
+            (None, Some(path)) => read_secrets(path, self.permissions).map(Keyring::from).ok(),
+            (None, None) => None,
+        };
+        let Some(new) = read.filter(|new| new.key_ids() != keyring.key_ids()) else { return false };
+        keyring.replace(&new);
+        true
+    }
 }
 
 impl Target {
     pub(crate) fn resolve(globals: &Globals) -> Result<Self, Failure> {
         let file = find_file(globals)?;
         let mut endpoints = endpoints(globals, file.as_ref())?;
-        let secret = secret(globals, file.as_ref())?;
+        let keyring = keyring(globals, file.as_ref())?;
         let named = globals.cluster.clone().or_else(|| file.as_ref().map(|file| file.name.clone()));
-        let settings = ClientSettings { cluster: named.unwrap_or_default(), secret, deadline: globals.member_timeout };
+        let settings = ClientSettings { cluster: named.unwrap_or_default(), keyring, deadline: globals.member_timeout };
         let Globals { timeout, member_timeout, .. } = *globals;
         let instance = InstanceId(globals.instance);
         for endpoint in &mut endpoints {
             endpoint.instance = instance;
         }
         let name = globals.name.clone().unwrap_or_else(user_at_host).into();
-        Ok(Target { endpoints, settings, timeout, member_timeout, file, instance, name })
+        let (listed_voters, by_config) = (None, globals.endpoints.is_empty());
+        let key_files = KeyFiles::of(globals, file.as_ref());
+        Ok(Target {
+            endpoints,
+            settings,
+            timeout,
+            member_timeout,
+            file,
+            listed_voters,
+            by_config,
+            instance,
+            name,
+            key_files,
+        })
     }
 
     /// For commands that work with the cluster's own election only.
@@ -49,6 +98,50 @@ impl Target {
                 .hint("leave --instance out"));
         }
         Target::resolve(globals)
+    }
+
+    /// The members of the present list, where it differs from that of the config.
+    pub(crate) async fn resolve_listed(globals: &Globals) -> Result<Self, Failure> {
+        let mut target = Target::resolve(globals)?;
+        let answers = target.ask_all().await;
+        target.learn_list(&answers).await;
+        Ok(target)
+    }
+
+    /// Asks all members: of the config, or of the present list where a member tells of other members.
+    pub(crate) async fn ask_listed(&mut self) -> Vec<Answer> {
+        let answers = self.ask_all().await;
+        if self.learn_list(&answers).await { self.ask_all().await } else { answers }
+    }
+
+    /// True if the members to ask are others now.
+    async fn learn_list(&mut self, answers: &[Answer]) -> bool {
+        let mut known: Vec<u32> = self.endpoints.iter().filter_map(|endpoint| endpoint.id).collect();
+        known.sort_unstable();
+        let differs = |answer: &Answer| {
+            answer.result.as_ref().is_ok_and(|status| {
+                let mut members: Vec<u32> = status.peers.iter().map(|peer| peer.id).chain([status.id]).collect();
+                members.sort_unstable();
+                status.safety == Safety::Quorum && members != known
+            })
+        };
+        if !self.by_config || !answers.iter().any(differs) {
+            return false;
+        }
+        let timeout = self.member_timeout.min(self.timeout);
+        let told = client::ask_members(&self.endpoints, &self.settings, timeout).await;
+        let lists = told.iter().filter_map(|answer| Some(&answer.result.as_ref().ok()?.1));
+        // A leader's word first: a newer list may be pending.
+        let Some(newest) = lists.max_by_key(|told| (told.in_force, told.known.stamp)) else { return false };
+        let list = &newest.known;
+        self.listed_voters = Some(list.voters().map(|id| id.0).collect());
+        let instance = self.instance;
+        let endpoint =
+            |listed: &types::Listed| Endpoint { instance, ..Endpoint::member(listed.uid.id.0, listed.address.clone()) };
+        let endpoints: Vec<Endpoint> = list.members.iter().map(endpoint).collect();
+        let changed = endpoints != self.endpoints;
+        self.endpoints = endpoints;
+        changed
     }
 
     pub(crate) async fn ask_all(&self) -> Vec<Answer> {
@@ -62,6 +155,11 @@ impl Target {
         Ok(client)
     }
 
+    /// The name under which members record the orders of this client.
+    pub(crate) fn claimed_name(&self) -> ClaimedName {
+        self.name.clone()
+    }
+
     pub(crate) fn observer(&self) -> Observer {
         Observer::new(self.endpoints.clone(), &self.settings)
     }
@@ -73,7 +171,10 @@ impl Target {
 
     /// The members whose answers a leader needs. The safety that a member reports takes precedence over the config.
     pub(crate) fn electorate(&self, safety: Option<Safety>) -> Electorate {
-        electorate(self.file.as_ref(), safety, self.endpoints.len())
+        match &self.listed_voters {
+            Some(voters) => Electorate::Voters(voters.clone()),
+            None => electorate(self.file.as_ref(), safety, self.endpoints.len()),
+        }
     }
 }
 
@@ -101,7 +202,7 @@ pub(crate) fn no_member_answered(failures: &[(&Endpoint, &ClientError)]) -> Fail
         }
         return Failure::new(Exit::Refused, format!("member {endpoint} refused this client"))
             .because(refusal.to_string())
-            .hint("name the cluster's config with --config, or its secret with --secret-file");
+            .hint("name the cluster's config with --config, its secret with --secret-file, or a certificate with --certificate");
     }
     let reasons: Vec<String> = failures.iter().map(|(endpoint, error)| format!("{endpoint}: {error}")).collect();
     Failure::new(Exit::Unreachable, "no member is reachable")
@@ -163,7 +264,7 @@ fn endpoints(globals: &Globals, file: Option<&ClusterFile>) -> Result<Vec<Endpoi
     Ok(file.peers.clone())
 }
 
-fn check_address(address: &str) -> Result<(), Failure> {
+pub(crate) fn check_address(address: &str) -> Result<(), Failure> {
     let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
     match port {
         Some(Ok(_)) => Ok(()),
@@ -173,11 +274,38 @@ fn check_address(address: &str) -> Result<(), Failure> {
     }
 }
 
-pub(crate) fn secret(globals: &Globals, file: Option<&ClusterFile>) -> Result<Option<Secret>, Failure> {
-    let named = globals.secret_file.as_ref();
-    let Some(path) = named.or_else(|| file.and_then(|file| file.secret_file.as_ref())) else { return Ok(None) };
+/// What this client proves itself by: what the options name, else what the config names.
+fn keyring(globals: &Globals, file: Option<&ClusterFile>) -> Result<Keyring, Failure> {
+    let Some(files) = certificate_files(globals, file) else { return Ok(secrets(globals, file)?.into()) };
     let permissions = file.map(|file| file.secret_permissions).unwrap_or_default();
-    read_secret(path, permissions).map(Some).map_err(|error| match error {
+    read_certificate(&files, permissions).map(Keyring::from).map_err(|error| {
+        let failure = match (&error, &globals.certificate) {
+            (SecretFileError::Unreadable { .. }, None) => Failure::new(Exit::Refused, error.to_string())
+                .because("the config has [tls], and members only accept clients with a certificate"),
+            _ => Failure::usage(error.to_string()),
+        };
+        failure.hint("name a certificate with --certificate; its key is beside it, as .key")
+    })
+}
+
+/// The certificate that the options or the config name. The key of a named certificate is beside it; the authorities are
+/// those of the config, else beside it too.
+fn certificate_files(globals: &Globals, file: Option<&ClusterFile>) -> Option<CertificateFiles> {
+    let tls = file.and_then(|file| file.tls.as_ref());
+    let Some(certificate) = globals.certificate.clone() else {
+        return tls.filter(|_| globals.secret_file.is_none()).map(TlsFiles::of_client);
+    };
+    let ca =
+        tls.map_or_else(|| certificate.with_file_name(crate::cluster::certificates::CA), |tls| PathBuf::from(&tls.ca));
+    Some(CertificateFiles { ca, key: certificate.with_extension("key"), certificate })
+}
+
+/// The secrets that the options or the config name, if any.
+pub(crate) fn secrets(globals: &Globals, file: Option<&ClusterFile>) -> Result<Vec<Secret>, Failure> {
+    let named = globals.secret_file.as_ref();
+    let Some(path) = named.or_else(|| file.and_then(|file| file.secret_file.as_ref())) else { return Ok(Vec::new()) };
+    let permissions = file.map(|file| file.secret_permissions).unwrap_or_default();
+    read_secrets(path, permissions).map_err(|error| match error {
         // Without the secret every member would refuse: the same exit code, with an earlier and better message.
         SecretFileError::Unreadable { .. } | SecretFileError::Unusable { .. } if named.is_none() => {
             Failure::new(Exit::Refused, error.to_string())

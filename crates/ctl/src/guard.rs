@@ -4,10 +4,18 @@
 //! `ctl` keeps the same deadline and kills the same processes itself. So they end in time as long as one of the two is
 //! scheduled. [`process`] is the guard, [`GuardHandle`] is `ctl`'s end of it, [`tree`] finds and kills for both.
 
+mod charge;
+pub(crate) mod grace;
 mod guard_handle;
 mod message;
 pub(crate) mod process;
+mod progress;
+mod signals;
 mod tree;
 
-pub(crate) use guard_handle::GuardHandle;
-pub(crate) use message::{Deadlines, Report};
+pub(crate) use charge::{Charge, End, Terms, Turn};
+use guard_handle::GuardHandle;
+pub(crate) use message::Deadlines;
+use message::Report;
+pub(crate) use progress::Progress;
+pub(crate) use signals::Signals;

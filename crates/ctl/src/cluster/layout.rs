@@ -5,11 +5,13 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use algorithms::Wins;
 use anyhow::{Context, Result, anyhow};
-use client::{Access, Secret};
+use client::{Access, CertificateFiles, Holder, Keyring, Secret, SecretPermissions, read_certificate};
 
+use super::certificates;
 use super::plan::Plan;
 
 pub(super) const CONFIG: &str = "cluster.toml";
@@ -21,8 +23,8 @@ pub(super) fn member_directory(id: u32) -> String {
     format!("n{id}")
 }
 
-/// Creates all files of a cluster and returns its secret. An existing secret is kept.
-pub(super) fn write(plan: &Plan, directory: &Path, addresses: &[String]) -> Result<Vec<u8>> {
+/// Creates all files of a cluster and returns what clients prove themselves by. Existing secrets and certificates are kept.
+pub(super) fn write(plan: &Plan, directory: &Path, addresses: &[String]) -> Result<Keyring> {
     let create = |path: PathBuf| fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()));
     create(directory.to_owned())?;
     for (id, _) in (1..).zip(addresses) {
@@ -49,9 +51,33 @@ pub(super) fn write(plan: &Plan, directory: &Path, addresses: &[String]) -> Resu
         );
     }
     put(CONFIG, &config)?;
-    let secret = own_secret(directory)?;
-    write_derived(directory, &Secret::from_bytes(&secret)?, true)?;
-    Ok(secret)
+    if plan.tls {
+        return own_certificates(directory, plan.nodes);
+    }
+    if plan.clear {
+        return Ok(Keyring::default());
+    }
+    let secrets = Secret::lines(&own_secret(directory)?)?;
+    let first = secrets.first().context("no secret")?;
+    write_derived(directory, first, true)?;
+    Ok(secrets.into())
+}
+
+/// The operators' certificate; new ones for all where there is none that can be used.
+fn own_certificates(directory: &Path, nodes: u32) -> Result<Keyring> {
+    let read = || {
+        let all = certificates::holders(directory, nodes).into_iter().map(|(_, certificate, key)| {
+            let files = CertificateFiles { ca: directory.join(certificates::CA), certificate, key };
+            read_certificate(&files, SecretPermissions::Owner)
+        });
+        all.collect::<Result<Vec<_>, _>>()
+    };
+    let known = read().or_else(|_| {
+        certificates::write_all(directory, nodes, SystemTime::now() + certificates::VALID)?;
+        anyhow::Ok(read()?)
+    })?;
+    let operator = known.into_iter().find(|certificate| certificate.holder() == Holder::Operator);
+    Ok(operator.context("no certificate of operators")?.into())
 }
 
 /// The cluster's own secret; a new one where there is none.
@@ -142,19 +168,26 @@ pub(crate) fn config_text(plan: &Plan, addresses: &[String]) -> String {
         Wins::Lowest => "wins = \"lowest\"\n",
     });
     text += wins.unwrap_or_default();
-    let _ = write!(text, "preempt = {}\nsecret_file = \"{SECRET}\"\n", plan.preempt);
+    let _ = writeln!(text, "preempt = {}", plan.preempt);
+    if plan.clear {
+        text += "insecure = true\n";
+    } else if !plan.tls {
+        let _ = writeln!(text, "secret_file = \"{SECRET}\"");
+    }
     if plan.chaos {
         text += "chaos = true\n";
     }
     if let Some(on_close) = &plan.on_close {
         let _ = write!(text, "\n[timing]\non_close = \"{on_close}\"\n");
     }
+    if plan.tls {
+        text += "\n[tls]\nca = \"ca.pem\"\ncertificate = \"n{id}.pem\"\nkey = \"n{id}.key\"\n";
+    }
     for (id, address) in (1..).zip(addresses) {
         let _ = write!(text, "\n[[peers]]\nid = {id}\naddress = \"{address}\"\n");
     }
     if plan.row.topology == algorithms::Topology::Graph {
-        // The smallest graph with a cycle: every member is linked to the next one, and the last to the first.
-        let links = (1..=addresses.len()).map(|id| format!("[{id}, {}]", id % addresses.len() + 1));
+        let links = plan.graph_links().into_iter().map(|(a, b)| format!("[{a}, {b}]"));
         let _ = write!(text, "\n[graph]\nlinks = [{}]\n", links.collect::<Vec<_>>().join(", "));
     }
     text

@@ -1,10 +1,11 @@
 //! The kind of cluster to run.
 
 use algorithms::catalog::{self, Elects, Row};
-use algorithms::{Topology, Wins};
+use algorithms::{Topology, Uid, View, Wins};
 use types::Safety;
 
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // switches of the config that have nothing to do with each other
 pub struct Plan {
     pub name: String,
     pub nodes: u32,
@@ -17,6 +18,12 @@ pub struct Plan {
     pub chaos: bool,
     /// What voters do when a leader's connection closes; `None`: the config's default.
     pub on_close: Option<String>,
+    /// Certificates instead of a secret?
+    pub tls: bool,
+    /// Neither: connections in clear, for measurements.
+    pub clear: bool,
+    /// Of a graph. Empty: every member is linked to the next one, and the last to the first.
+    pub links: Vec<(u32, u32)>,
 }
 
 /// A cluster is at most this large: the config's own limit.
@@ -25,7 +32,55 @@ pub(crate) const NODES_MAX: u32 = 256;
 impl Plan {
     pub fn new(nodes: u32, row: &'static Row) -> Self {
         let (name, safety) = ("local".to_owned(), Safety::Classic);
-        Plan { name, nodes, row, safety, wins: None, preempt: true, chaos: false, on_close: None }
+        let (wins, on_close, links) = (None, None, Vec::new());
+        let (tls, clear) = (false, false);
+        Plan { name, nodes, row, safety, wins, preempt: true, chaos: false, on_close, tls, clear, links }
+    }
+
+    /// The links of a graph, by id.
+    pub fn graph_links(&self) -> Vec<(u32, u32)> {
+        if !self.links.is_empty() {
+            return self.links.clone();
+        }
+        let circle = (1..=self.nodes).map(|id| (id, id % self.nodes + 1));
+        circle.filter(|(a, b)| a != b).collect()
+    }
+
+    /// Are these links possible?
+    pub fn check_links(&self) -> Result<(), String> {
+        if self.row.topology != Topology::Graph {
+            let other = format!("{} runs on a {}: links are for graphs", self.row.name, self.row.topology.name());
+            return if self.links.is_empty() { Ok(()) } else { Err(other) };
+        }
+        let known = 1..=self.nodes;
+        for (a, b) in &self.links {
+            if let Some(unknown) = [a, b].into_iter().find(|id| !known.contains(id)) {
+                return Err(format!(
+                    "the link {a}-{b} names the unknown id {unknown}: the ids are 1 to {}",
+                    self.nodes
+                ));
+            }
+            if a == b {
+                return Err(format!("the link {a}-{b} joins a member to itself"));
+            }
+        }
+        match self.view().distances(0, |_| true).iter().position(Option::is_none) {
+            Some(alone) => Err(format!("no path of links leads from 1 to {}: a graph must be connected", alone + 1)),
+            None => Ok(()),
+        }
+    }
+
+    /// The members as their algorithm sees them.
+    pub fn view(&self) -> View {
+        let uids: Vec<Uid> = (1..=self.nodes).map(Uid::plain).collect();
+        match self.row.topology {
+            Topology::Ring => View::ring(uids),
+            Topology::Mesh => View::mesh(uids),
+            Topology::Graph => {
+                let links = self.graph_links().into_iter().map(|(a, b)| (a as usize - 1, b as usize - 1));
+                View::graph(uids, &links.collect::<Vec<_>>())
+            }
+        }
     }
 
     /// The id that must win while all members are up (all have the same priority), where the algorithm elects the best.

@@ -2,6 +2,7 @@
 
 mod failover;
 mod idle;
+mod locks;
 mod settle;
 mod simulator;
 mod statistics;
@@ -10,7 +11,7 @@ use crate::args::Globals;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Measure: failover of real clusters, cost of idle members, speed of the simulator
+/// Measure: failover of real clusters, cost of idle members, speed of locks and of the simulator
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -21,6 +22,7 @@ pub(crate) struct Args {
 enum What {
     Failover(failover::Args),
     Idle(idle::Args),
+    Locks(locks::Args),
     Sim(simulator::Args),
 }
 
@@ -28,6 +30,7 @@ pub(crate) async fn run(args: Args, globals: &Globals, output: Output) -> Result
     match args.what {
         What::Failover(args) => failover::run(&args, globals, output).await,
         What::Idle(args) => idle::run(&args, output).await,
+        What::Locks(args) => locks::run(&args, output).await,
         What::Sim(args) => simulator::run(&args, output),
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
-    let target = Target::resolve(globals)?;
+    let target = Target::resolve_listed(globals).await?;
     let scene = Scene::open(&target).await?;
     let views = scene.observer.views();
     let was = scene.found();

@@ -1,6 +1,8 @@
 //! `ctl history`: which member led from when to when, from all members' ledgers.
 
-use client::history::{Held, OrderEntry, Reign, ReignEnd, WhoLed, orders, reigns, who_led_at};
+use client::history::{
+    Held, ListEntry, ListNews, OrderEntry, Reign, ReignEnd, WhoLed, lists_in_force, orders, reigns, who_led_at,
+};
 use client::{format_instant, json};
 
 use super::ledgers::Gathered;
@@ -11,7 +13,8 @@ use crate::output::{Ink, Output, Table};
 
 /// Show which member led from when to when, or at one instant
 ///
-/// Also lists what operators asked for: elections, step-downs, transfers and faults, with the address, the access and the
+/// Also lists the member lists that were in force, and what operators asked for: elections, step-downs, transfers, changes of the
+/// list and faults, with the address, the access and the
 /// name that the client claimed. Merges the ledgers of all reachable members. They are on disk, so this works over restarts of members and of the
 /// whole cluster. Missing members are named: a reign may be recorded in their ledgers alone.
 #[derive(clap::Args, Debug)]
@@ -46,6 +49,10 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
         return Ok(Output::json(&json::History::new(&reigns, &gathered.ledgers))?);
     }
     Output::line(table(&reigns, output))?;
+    let lists = lists_in_force(&gathered.ledgers);
+    if !lists.is_empty() {
+        Output::line(format!("\n{}", lists_table(&lists, output)))?;
+    }
     let orders = orders(&gathered.ledgers);
     if !orders.is_empty() {
         Output::line(format!("\n{}", orders_table(&orders, output)))?;
@@ -68,6 +75,17 @@ fn table(reigns: &[Reign], output: Output) -> String {
             (reign.end.map_or("-", ReignEnd::name).to_owned(), None),
             (told.join(","), None),
         ]);
+    }
+    table.render(output)
+}
+
+fn lists_table(lists: &[ListEntry], output: Output) -> String {
+    let mut table = Table::new(&["LIST", "IN FORCE SINCE", ">BY", "VOTERS"]);
+    for list in lists {
+        let voters: Vec<String> = list.voters.iter().map(u32::to_string).collect();
+        let forced = if list.news == ListNews::Forced { " (by an operator's word)" } else { "" };
+        let (at, by) = (format_instant(list.at_ms), list.member.to_string());
+        table.plain([list.stamp.to_string(), at, by, format!("{}{forced}", voters.join(", "))]);
     }
     table.render(output)
 }

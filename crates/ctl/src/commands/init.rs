@@ -2,7 +2,8 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::Context;
 use client::Secret;
@@ -10,7 +11,9 @@ use serde::Serialize;
 use types::Safety;
 
 use super::shared_args::{self, AlgorithmArg, TopologyArg, WinsArg};
-use crate::cluster::{NODES_MAX, Plan, config_text, derived_files, hex_secret, write_derived, write_secret};
+use crate::cluster::{
+    NODES_MAX, Plan, certificates, config_text, derived_files, hex_secret, write_derived, write_secret,
+};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
@@ -24,7 +27,8 @@ use crate::output::Output;
 #[command(after_help = "Examples:
   ctl init -n 3 alpha beta gamma
   ctl init -n 3 10.0.0.1 10.0.0.2 10.0.0.3:7500 --topology ring --dir deploy
-  ctl init -n 5 127.0.0.1                 five on one host, at ports 7400, 7401, ...")]
+  ctl init -n 5 127.0.0.1                 five on one host, at ports 7400, 7401, ...
+  ctl init --tls alpha beta gamma         certificates instead of secrets")]
 pub(crate) struct Args {
     /// The number of members [default: the number of hosts]
     #[arg(short = 'n', long = "nodes", value_name = "N", value_parser = shared_args::nodes())]
@@ -47,6 +51,9 @@ pub(crate) struct Args {
     /// Who may lead: any member that is elected, or only with the lease of a majority
     #[arg(long, value_name = "SAFETY", default_value = "quorum", value_parser = shared_args::safeties())]
     safety: Safety,
+    /// Certificates instead of secrets: one for each member, for operators and for readers, and their authority
+    #[arg(long)]
+    tls: bool,
     /// The directory of the files
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
@@ -70,22 +77,19 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
         return Err(Failure::usage("a cluster's name is not empty and has no quotes or control characters"));
     }
     let nodes = addresses.len() as u32;
-    let plan = Plan { name: args.name.clone(), safety: args.safety, wins: args.wins.wins, ..Plan::new(nodes, row) };
+    let Args { safety, tls, .. } = *args;
+    let plan = Plan { name: args.name.clone(), safety, wins: args.wins.wins, tls, ..Plan::new(nodes, row) };
+    if tls {
+        return with_certificates(&plan, &addresses, &args.dir, output);
+    }
     let (config, secret) = (args.dir.join("cluster.toml"), args.dir.join("secret"));
     let [(_, operator_secret), (_, reader_secret)] = derived_files(&args.dir);
-    if let Some(existing) = [&config, &secret, &operator_secret, &reader_secret].into_iter().find(|path| path.exists())
-    {
-        return Err(Failure::new(Exit::Failed, format!("{} exists already", existing.display()))
-            .because("a client without the cluster's secret cannot connect to it")
-            .hint("another --dir, or move the old files away"));
-    }
+    never_replace([&config, &secret, &operator_secret, &reader_secret])?;
     std::fs::create_dir_all(&args.dir).with_context(|| format!("cannot create {}", args.dir.display()))?;
     let own = hex_secret()?;
     write_secret(&secret, &own)?;
     write_derived(&args.dir, &Secret::from_bytes(own.as_bytes()).map_err(anyhow::Error::from)?, false)?;
-    let file = OpenOptions::new().write(true).create_new(true).open(&config);
-    let mut file = file.with_context(|| format!("cannot create {}", config.display()))?;
-    file.write_all(config_text(&plan, &addresses).as_bytes())?;
+    write_config(&config, &plan, &addresses)?;
     if output.is_json() {
         let schema = "conclave.init/1";
         return Ok(Output::json(&Written { schema, config, secret, operator_secret, reader_secret, nodes })?);
@@ -98,6 +102,55 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
          {operator} is for those who change what the cluster does (elect, step-down, transfer, chaos, lead), {reader} \
          for those who only ask. Copy one of them with {shown}, never {hidden}, to machines that run no member:\n  \
          ctl --config {shown} --secret-file {reader} leader --wait 5s"
+    ))?)
+}
+
+fn never_replace<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), Failure> {
+    let Some(existing) = paths.into_iter().find(|path| path.exists()) else { return Ok(()) };
+    Err(Failure::new(Exit::Failed, format!("{} exists already", existing.display()))
+        .because("a client without the cluster's secret cannot connect to it")
+        .hint("another --dir, or move the old files away"))
+}
+
+fn write_config(path: &Path, plan: &Plan, addresses: &[String]) -> Result<(), Failure> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    let mut file = file.with_context(|| format!("cannot create {}", path.display()))?;
+    Ok(file.write_all(config_text(plan, addresses).as_bytes())?)
+}
+
+#[derive(Serialize)]
+struct WrittenCertificates {
+    schema: &'static str,
+    config: PathBuf,
+    ca: PathBuf,
+    ca_key: PathBuf,
+    certificates: Vec<PathBuf>,
+    nodes: u32,
+}
+
+fn with_certificates(plan: &Plan, addresses: &[String], dir: &Path, output: Output) -> Result<(), Failure> {
+    let (config, ca, ca_key) = (dir.join("cluster.toml"), dir.join(certificates::CA), dir.join(certificates::CA_KEY));
+    let holders = certificates::holders(dir, plan.nodes);
+    let own = holders.iter().flat_map(|(_, certificate, key)| [certificate, key]);
+    never_replace([&config, &ca, &ca_key].into_iter().chain(own))?;
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    certificates::write_all(dir, plan.nodes, SystemTime::now() + certificates::VALID)?;
+    write_config(&config, plan, addresses)?;
+    if output.is_json() {
+        let certificates = holders.into_iter().map(|(_, certificate, _)| certificate).collect();
+        let (schema, nodes) = ("conclave.init/1", plan.nodes);
+        return Ok(Output::json(&WrittenCertificates { schema, config, ca, ca_key, certificates, nodes })?);
+    }
+    let [shown, ca, hidden] = [&config, &ca, &ca_key].map(|path| path.display());
+    let dir = dir.display();
+    Ok(Output::line(format!(
+        "wrote {shown}, {ca}, {hidden}, and a certificate (.pem) with its key (.key) for each member, for operators and for \
+         readers (keys: mode 0600)\n\n\
+         Copy {shown}, {ca}, {dir}/nK.pem and {dir}/nK.key to the K-th host and to no other one, then start member K there:\n  \
+         node --config {shown} --id K --data-dir /var/lib/conclave\n\n\
+         {dir}/operator.pem and its key are for those who change what the cluster does, {dir}/reader.pem and its key for \
+         those who only ask:\n  ctl --config {shown} --certificate {dir}/reader.pem leader --wait 5s\n\n\
+         Keep {hidden} here: every process that reads it can make certificates. They expire in a year; `ctl secret rotate` makes new ones."
     ))?)
 }
 

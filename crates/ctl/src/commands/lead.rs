@@ -3,7 +3,6 @@
 mod deadlines;
 mod member;
 mod run;
-mod signals;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -13,11 +12,10 @@ use client::{Attachment, ClientError, Notice, Role, format_duration};
 use self::deadlines::Terms;
 use self::member::{Answer, Member, Poller};
 use self::run::Run;
-use self::signals::Signals;
 use crate::args::Globals;
 use crate::connection_options::Target;
 use crate::failure::{Exit, Failure};
-use crate::guard::Deadlines;
+use crate::guard::{Deadlines, Progress, Signals};
 
 /// A member whose connection ended is dialled again after this long.
 const REDIAL: Duration = Duration::from_millis(200);
@@ -30,6 +28,8 @@ const REDIAL: Duration = Duration::from_millis(200);
 ///
 /// The command's environment has CONCLAVE_TOKEN, a number that grows with every reign: send it to the resource that the
 /// command writes to, and let the resource refuse smaller ones (`ctl fence-check` is an example).
+///
+/// A command that hangs keeps leadership for nothing: with --progress it is stopped if it does not write to a pipe regularly.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl lead --id 3 -- ./worker --queue jobs
@@ -47,6 +47,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = client::parse_duration)]
     grace: Option<Duration>,
 
+    /// The command must write a byte to the descriptor in CONCLAVE_PROGRESS_FD at least this often: else it counts as hung, and
+    /// is stopped
+    #[arg(long, value_name = "TIME", value_parser = client::parse_duration)]
+    progress: Option<Duration>,
+
     /// Wait this long for leadership; 0 does not wait [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = client::parse_duration)]
     wait: Option<Duration>,
@@ -56,6 +61,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args, globals: &Globals) -> Result<(), Failure> {
+    // Before the guard is started, which inherits it.
+    let progress = args.progress.map(Progress::new).transpose()?;
     let target = Target::election_only(globals)?;
     let mut member = Member::choose(&target, args.id)?;
     let mut signals = Signals::new()?;
@@ -72,7 +79,7 @@ pub(crate) async fn run(args: &Args, globals: &Globals) -> Result<(), Failure> {
         accession = accession(&member, &mut poller, args.wait) => accession?,
         number = signals.deadly() => return Err(Failure::passed((128 + number) as u8)),
     };
-    Run::start(args, &member, terms, accession)?.finish(poller, signals).await
+    Run::start(args, &member, terms, accession, progress)?.finish(poller, signals).await
 }
 
 /// The member leads.
@@ -108,7 +115,14 @@ async fn await_leadership(member: &Member, poller: &mut Poller, at_once: bool) -
             }
         };
         while let Ok(Some(notice)) = attachment.next().await {
-            let Notice::Announced(announcement) = notice else { continue };
+            let Notice::Announced(announcement) = notice else {
+                if at_once {
+                    return Err(gives_leadership_away(member));
+                }
+                // Whatever this member announces next, the leadership that it shows now is over. The next attachment
+                // learns of the next one.
+                break;
+            };
             let Some(became) = announcement.transition() else { continue };
             match became.now.role {
                 Role::Leader => {
@@ -132,6 +146,8 @@ async fn await_leadership(member: &Member, poller: &mut Poller, at_once: bool) -
         if at_once {
             return Err(member.unreachable(&ClientError::Closed));
         }
+        // A member that gives leadership away waits for its attached clients.
+        drop(attachment);
         tokio::time::sleep(REDIAL).await;
     }
 }
@@ -140,6 +156,12 @@ fn never_leads(member: &Member, role: Role) -> Failure {
     Failure::usage(format!("member {} never leads", member.id()))
         .because(format!("its role is {role}"))
         .hint("run it beside a member with role = \"member\"")
+}
+
+fn gives_leadership_away(member: &Member) -> Failure {
+    Failure::new(Exit::NoLeader, format!("member {} does not lead", member.id()))
+        .because("it gives leadership away")
+        .hint("without --wait 0 the command starts when it leads")
 }
 
 fn does_not_lead(member: &Member, role: Role, leader: Option<u32>) -> Failure {

@@ -1,5 +1,7 @@
 //! Options that several commands share. Names come from the catalog, so that completions and errors list all of them.
 
+use std::str::FromStr;
+
 use algorithms::{Topology, Wins, catalog};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use types::Safety;
@@ -37,6 +39,15 @@ pub(crate) fn algorithm_names() -> PossibleValuesParser {
     PossibleValuesParser::new(catalog::names())
 }
 
+/// Of elections and of mutual exclusions.
+pub(crate) fn simulated_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(catalog::names().chain(catalog::mutex::names()))
+}
+
+pub(crate) fn mutex_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(catalog::mutex::names())
+}
+
 pub(crate) fn nodes() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=i64::from(NODES_MAX))
 }
@@ -57,4 +68,17 @@ fn wins() -> impl TypedValueParser<Value = Wins> {
 /// Ids are 32 bits wide; memory is the tighter limit.
 pub(crate) fn simulated_nodes() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=100_000_000)
+}
+
+/// A link of a graph: two ids, as in 1-2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LinkArg(pub(crate) u32, pub(crate) u32);
+
+impl FromStr for LinkArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let ids = text.split_once('-').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        ids.map(|(a, b)| LinkArg(a, b)).ok_or_else(|| "write two ids as in 1-2".to_owned())
+    }
 }

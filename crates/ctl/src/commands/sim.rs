@@ -1,6 +1,7 @@
 //! `ctl sim`: the same machines, simulated.
 
 mod faults;
+mod mutex;
 mod picture;
 mod ring;
 mod run;
@@ -10,7 +11,7 @@ mod sweep;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Simulate: single elections with exact counts, whole members under faults
+/// Simulate: elections and mutual exclusions with exact counts, whole members under faults
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -25,6 +26,8 @@ enum What {
     Draw(picture::DrawArgs),
     Step(step::Args),
     Export(picture::ExportArgs),
+    Compare(mutex::CompareArgs),
+    Deadlock(mutex::DeadlockArgs),
 }
 
 pub(crate) fn run(args: Args, output: Output) -> Result<(), Failure> {
@@ -35,5 +38,7 @@ pub(crate) fn run(args: Args, output: Output) -> Result<(), Failure> {
         What::Draw(args) => picture::draw(&args),
         What::Step(args) => step::run(&args),
         What::Export(args) => picture::export(&args),
+        What::Compare(args) => mutex::compare(&args, output),
+        What::Deadlock(args) => mutex::deadlock(&args, output),
     }
 }

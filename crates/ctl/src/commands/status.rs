@@ -7,7 +7,7 @@ use algorithms::catalog;
 use client::json::{Drifting, Election, Messages, Range, Status, StatusMember};
 use client::{
     Answer, ClientError, ElectionSummary, Endpoint, MemberStatus, Role, Safety, Topology, Verdict, View,
-    format_duration,
+    expiry_in_words, format_duration, now_ms,
 };
 
 use super::theory;
@@ -36,11 +36,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
-    let target = Target::resolve(globals)?;
+    let mut target = Target::resolve(globals)?;
     if args.watch {
-        return follow(&target, output).await;
+        return follow(target, output).await;
     }
-    let answers = target.ask_all().await;
+    let answers = target.ask_listed().await;
     let document = document(&target, &answers);
     show(&document, output)?;
     let failures: Vec<(&Endpoint, &ClientError)> = answers
@@ -57,10 +57,15 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
 }
 
 /// Asks again whenever a member reports a change: the streams give the moment, the answers the content.
-async fn follow(target: &Target, output: Output) -> Result<(), Failure> {
+async fn follow(mut target: Target, output: Output) -> Result<(), Failure> {
     let mut observer = target.observer();
     loop {
-        let document = document(target, &target.ask_all().await);
+        let asked = target.endpoints.clone();
+        let answers = target.ask_listed().await;
+        if asked != target.endpoints {
+            observer = target.observer();
+        }
+        let document = document(&target, &answers);
         if output.is_terminal() && !output.is_json() {
             // Cursor home, overwrite, clear the rest: no flicker.
             Output::line(format!("\x1b[H{}\x1b[J", text(&document, output).replace('\n', "\x1b[K\n")))?;
@@ -162,6 +167,8 @@ fn row(answer: &Answer, id: Option<u32>, statuses: &[&MemberStatus]) -> StatusMe
         cluster_id: status.and_then(|status| status.cluster_id.clone()),
         old_volume: status.map(|status| status.old_volume),
         drift_ppm: statuses.iter().filter_map(measured_by).max_by_key(|ppm| ppm.unsigned_abs()),
+        key_ids: status.map(|status| status.key_ids.clone()),
+        expires_ms: status.and_then(|status| status.expires_ms),
         trouble: answer.result.as_ref().err().map(ToString::to_string),
     }
 }
@@ -203,7 +210,7 @@ fn text(document: &Status, output: Output) -> String {
             (address, None),
         ]);
     }
-    let faults = faults(document, output) + &clocks(document, output);
+    let faults = faults(document, output) + &clocks(document, output) + &certificates(document, output);
     let (cost, verdict) = (election_line(document), verdict_line(document, output));
     format!("{}\n\n{cost}{faults}{verdict}", table.render(output))
 }
@@ -229,6 +236,17 @@ fn clocks(document: &Status, output: Output) -> String {
         )
     };
     document.drifting.iter().map(of).collect()
+}
+
+/// A line per member whose certificate ends soon.
+fn certificates(document: &Status, output: Output) -> String {
+    let of = |member: &StatusMember| {
+        let end = expiry_in_words(member.expires_ms?, now_ms())?;
+        let id = member.id.map_or_else(|| member.address.clone(), |id| id.to_string());
+        let ink = if end.starts_with("has") { Ink::Red } else { Ink::Yellow };
+        Some(format!("{} of {id} {end}: `ctl secret rotate` makes new ones\n", output.paint(ink, "CERTIFICATE")))
+    };
+    document.members.iter().filter_map(of).collect()
 }
 
 /// The cost of the last election, and the theory for exactly that case.

@@ -19,7 +19,7 @@ use crate::output::Output;
 pub(crate) struct Args {}
 
 pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
-    let target = Target::resolve(globals)?;
+    let target = Target::resolve_listed(globals).await?;
     let scene = Scene::open(&target).await?;
     let member = scene.leader("step down")?;
     let leader = scene.connect(&target, member).await?;

@@ -1,7 +1,7 @@
 //! The cost of an election by theory, as every command prints it.
 
 use algorithms::catalog;
-use algorithms::theory::{self, Bounds, Case, Expectation};
+use algorithms::theory::{self, Before, Bounds, Case, Expectation};
 use client::json::{Messages, Range, Theory};
 use client::{ElectionSummary, Topology};
 
@@ -23,10 +23,15 @@ pub(super) fn of_election(election: &ElectionSummary) -> Option<Messages<Range>>
     // In a mesh theory requires only that timers are long compared to messages; on a ring, that all messages take
     // equally long.
     let synchronous = row.topology == Topology::Mesh;
-    let case = Case { ids, wins: election.wins, initiators: &initiators, dead: &[], synchronous };
-    let Expectation { kinds, election, announcement, .. } = (row.expect)(&case)?;
+    // What members report does not contain the links of a graph: no theory there.
+    let (before, shape) = (Before::Unknown, None);
+    let case = Case { ids, wins: election.wins, initiators: &initiators, dead: &[], synchronous, before, shape };
+    (row.expect)(&case).map(expected)
+}
+
+pub(super) fn expected(Expectation { kinds, election, announcement, .. }: Expectation) -> Messages<Range> {
     let by_kind = kinds.into_iter().map(|(kind, expected)| (kind.to_owned(), range(expected))).collect();
-    Some(Messages { election: range(election), announcement: range(announcement), by_kind })
+    Messages { election: range(election), announcement: range(announcement), by_kind }
 }
 
 fn range(expected: theory::Range) -> Range {

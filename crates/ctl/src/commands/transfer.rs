@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
-    let target = Target::resolve(globals)?;
+    let target = Target::resolve_listed(globals).await?;
     let scene = Scene::open(&target).await?;
     let member = scene.leader("hand over")?;
     let leader = scene.connect(&target, member).await?;

@@ -14,7 +14,7 @@ use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use types::Safety;
 
-use super::shared_args::{self, AlgorithmArg, TopologyArg, WinsArg};
+use super::shared_args::{self, AlgorithmArg, LinkArg, TopologyArg, WinsArg};
 use crate::args::Globals;
 use crate::cluster::{Cluster, Plan, free_ports, node_binary};
 use crate::failure::{Exit, Failure};
@@ -40,6 +40,9 @@ pub(crate) struct Args {
     algorithm: AlgorithmArg,
     #[command(flatten)]
     topology: TopologyArg,
+    /// The links of a graph, by id [default: every member to the next one, the last to the first]
+    #[arg(long, value_name = "ID-ID,...", value_delimiter = ',')]
+    links: Vec<LinkArg>,
     /// Who may lead: any member that is elected, or only with the lease of a majority
     #[arg(long, value_name = "SAFETY", default_value = "classic", value_parser = shared_args::safeties())]
     safety: Safety,
@@ -54,6 +57,9 @@ pub(crate) struct Args {
     /// Allow `ctl chaos` to inject faults
     #[arg(long)]
     chaos: bool,
+    /// Certificates instead of a secret
+    #[arg(long)]
+    tls: bool,
     /// The first member's port; the other members use the next ones [default: 7401 if those are free, else any]
     #[arg(long, value_name = "PORT")]
     base_port: Option<u16>,
@@ -81,8 +87,10 @@ pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), 
     let topology: Option<Topology> = args.topology.topology;
     let wins: Option<Wins> = args.wins.wins;
     let row = Plan::choose(args.algorithm.name(), topology).map_err(|e| Failure::usage(e).hint("ctl algorithms"))?;
-    let Args { preempt, chaos, .. } = *args;
-    let plan = Plan { safety: args.safety, wins, preempt, chaos, ..Plan::new(args.nodes, row) };
+    let Args { preempt, chaos, tls, .. } = *args;
+    let links = args.links.iter().map(|&LinkArg(a, b)| (a, b)).collect();
+    let plan = Plan { safety: args.safety, wins, preempt, chaos, tls, links, ..Plan::new(args.nodes, row) };
+    plan.check_links().map_err(|why| Failure::usage(why).hint("ctl up --topology graph -n 3 --links 1-2,2-3"))?;
     let binary = node_binary().map_err(|error| {
         Failure::from(error).hint("build it: cargo build --release -p node, and start the `ctl` beside it")
     })?;

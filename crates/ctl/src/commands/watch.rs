@@ -93,8 +93,14 @@ fn in_words(event: &Event) -> String {
     let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
     let (epoch, holder) = (number(event.epoch), number(event.holder.map(u64::from)));
     let peer = number(event.peer.map(u64::from));
+    let list = event.list.as_deref().unwrap_or_default();
+    let voters: Vec<String> = event.voters.iter().flatten().map(u32::to_string).collect();
+    let voters = voters.join(", ");
     match event.what {
         "granted" => format!("granted epoch {epoch} to {holder}"),
+        "adopted" => format!("member list {list} on disk: voters {voters}"),
+        "in-force" => format!("member list {list} in force: voters {voters}"),
+        "forced" => format!("an operator began a new cluster with member list {list}: voters {voters}"),
         "promise-ended" => format!("promise of epoch {epoch} to {holder} ended"),
         "link" if event.up == Some(true) => format!("connected to {peer}"),
         "link" => format!("disconnected from {peer}"),

@@ -31,7 +31,7 @@ impl GuardHandle {
     pub(crate) fn start(
         command: &[OsString],
         environment: &[(&str, String)],
-        attachment: BorrowedFd<'_>,
+        attachment: Option<BorrowedFd<'_>>,
         deadlines: Deadlines,
         grace: Duration,
     ) -> io::Result<Self> {
@@ -94,9 +94,9 @@ fn spawn(command: &[OsString], environment: &[(&str, String)], socket: StdStream
 }
 
 /// The guard's own stdin is the socket; the command gets this process's stdin.
-fn pass(socket: &StdStream, attachment: BorrowedFd<'_>) -> io::Result<()> {
+fn pass(socket: &StdStream, attachment: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let stdin = io::stdin();
-    let passed = [stdin.as_fd(), attachment];
+    let passed: Vec<BorrowedFd<'_>> = std::iter::once(stdin.as_fd()).chain(attachment).collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&passed));

@@ -23,7 +23,7 @@ use super::message::{Deadlines, Order, Report};
 use super::tree;
 use crate::failure::{Exit, Failure};
 
-/// Run a command below a guard (internal: `ctl lead` starts it)
+/// Run a command below a guard (internal: `ctl lead` and `ctl lock` start it)
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[arg(last = true, required = true)]
@@ -34,7 +34,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     let internal = |error: io::Error| {
         Failure::new(Exit::Failed, "the guard cannot work")
             .because(error.to_string())
-            .hint("it is part of `ctl lead -- COMMAND` and does not work alone")
+            .hint("it is part of `ctl lead` and `ctl lock` and does not work alone")
     };
     let (socket, stdin, _attachment) = receive().map_err(internal)?;
     prepare().map_err(internal)?;
@@ -57,16 +57,16 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The socket is this process's stdin. The first message on it carries the command's stdin and the connection by which
-/// the member knows that a child runs.
-fn receive() -> io::Result<(UnixStream, OwnedFd, OwnedFd)> {
+/// The socket is this process's stdin. The first message on it carries the command's stdin and, for `ctl lead`, the connection
+/// by which the member knows that a child runs.
+fn receive() -> io::Result<(UnixStream, OwnedFd, Option<OwnedFd>)> {
     let socket = StdStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     recvmsg(&socket, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
     let passed = ancillary.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut fds) => fds.next().zip(fds.next()),
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next().map(|stdin| (stdin, fds.next())),
         _ => None,
     });
     let (stdin, attachment) = passed.ok_or_else(|| io::Error::other("the command's stdin was not passed"))?;

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use algorithms::catalog::{self, ROWS, Row};
-use algorithms::{Uid, Wins};
+use algorithms::catalog::{self, Elects, ROWS, Row};
+use algorithms::{Topology, Uid, Wins};
 use sim::{Experiment, Recording};
 use testkit::{Live, Plan, ctl, golden, root, stderr};
 
@@ -54,22 +54,35 @@ fn counts(row: &'static Row) -> String {
     table
 }
 
-fn page(row: &'static Row) -> String {
-    let wins = match row.wins {
-        Wins::Highest => "highest",
-        Wins::Lowest => "lowest",
+const GRAPH: &str = "The graph is a grid, as wide as high; the last row may be short. ";
+
+fn winner(row: &Row) -> String {
+    let id = match row.wins {
+        Wins::Highest => "the highest id",
+        Wins::Lowest => "the lowest id",
     };
+    match row.elects {
+        Elects::Best => id.to_owned(),
+        Elects::BestCandidate => format!("{id} of those that start"),
+        Elects::FirstCandidate => "the first candidate".to_owned(),
+        Elects::Anyone => "any node: chance decides".to_owned(),
+    }
+}
+
+fn page(row: &'static Row) -> String {
     format!(
         "# {name}\n\n{header}\n## At a glance\n\n| | |\n|--|--|\n| source | {paper} |\n| topology | {topology} |\n\
-         | wins by default | the {wins} id |\n| assumes | {assumes} |\n\n## Five nodes\n\nAll start at once, every \
+         | wins by default | {wins} |\n| assumes | {assumes} |\n\n## Five nodes\n\n{graph}All start at once, every \
          message takes one round.\n\n![{name} on five nodes]({name}.svg)\n\n## Counted\n\nAll start at once, \
          synchronous rounds; measured by the simulator beside what theory expects, without the announcement.\n\n{counts}\n\
          Again: `ctl sim run --algorithm {name} --nodes 16 --order increasing`\n",
         name = row.name,
+        wins = winner(row),
         header = header(row),
         paper = row.paper,
         topology = row.topology.name(),
         assumes = row.assumes,
+        graph = if row.topology == Topology::Graph { GRAPH } else { "" },
         counts = counts(row),
     )
 }
@@ -95,7 +108,11 @@ fn the_readme_lists_the_catalog() {
     let (_, after) = rest.split_once(end).expect("where the table ends");
     let mut table = String::from("| name | source | topology | wins | assumes |\n|--|--|--|--|--|\n");
     for row in ROWS {
-        let wins = format!("{:?}", row.wins).to_lowercase();
+        let wins = match row.elects {
+            Elects::Anyone => "chance decides".to_owned(),
+            Elects::FirstCandidate => "first candidate".to_owned(),
+            Elects::Best | Elects::BestCandidate => format!("{:?}", row.wins).to_lowercase(),
+        };
         let _ = writeln!(
             table,
             "| [`{0}`](docs/algorithms/{0}.md) | {1} | {2} | {wins} | {3} |",

@@ -182,8 +182,8 @@ async fn up() -> Up {
     let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("up starts").unwrap();
     let started: Value = serde_json::from_str(&line.expect("a line")).unwrap();
     let file = client::ClusterFile::read(&scratch.path().join(client::DEFAULT_CONFIG)).unwrap();
-    let secret = client::Secret::from_file(file.secret_file.unwrap()).unwrap();
-    let settings = client::ClientSettings { cluster: file.name, secret: Some(secret), deadline: PATIENCE };
+    let secret = client::read_secrets(&file.secret_file.unwrap(), client::SecretPermissions::Owner).unwrap();
+    let settings = client::ClientSettings { cluster: file.name, keyring: secret.into(), deadline: PATIENCE };
     let mut observer = client::Observer::new(file.peers, &settings);
     tokio::time::timeout(PATIENCE, observer.until_all_agree()).await.expect("all agree");
     Up { child, observer, started, _scratch: scratch }

@@ -72,6 +72,8 @@ fn every_command_explains_itself() {
         &["sim", "draw"],
         &["sim", "step"],
         &["sim", "export"],
+        &["sim", "compare"],
+        &["sim", "deadlock"],
         &["completions"],
         &["man"],
     ];
@@ -303,11 +305,11 @@ fn the_catalog_is_listed_whole() {
     let output = run(&["algorithms", "-o", "json"]);
     let lines = json_lines(&output);
     let names: Vec<&str> = lines.iter().map(|line| line["name"].as_str().unwrap()).collect();
-    assert_eq!(names, catalog::names().collect::<Vec<_>>());
+    assert_eq!(names, catalog::names().chain(catalog::mutex::names()).collect::<Vec<_>>());
     let defaults: Vec<&Value> = lines.iter().filter(|line| line["default"] == true).map(|line| &line["name"]).collect();
     assert_eq!(defaults, [DEFAULT]);
     let table = stdout(&run(&["algorithms"]));
-    catalog::names().for_each(|name| assert!(table.contains(name), "{table}"));
+    catalog::names().chain(catalog::mutex::names()).for_each(|name| assert!(table.contains(name), "{table}"));
 }
 
 #[test]

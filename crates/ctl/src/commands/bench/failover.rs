@@ -198,7 +198,7 @@ async fn ledgers(cluster: &Cluster) -> Ledgers {
     let answers = client::ask_ledgers(&cluster.endpoints(), cluster.settings(), PATIENCE).await;
     let pages = answers.into_iter().filter_map(|answer| answer.result.ok());
     let members = pages.map(|(status, page)| MemberLedger::new(status.id, page));
-    Ledgers { members: members.collect(), missing: Vec::new() }
+    Ledgers { members: members.collect(), ..Ledgers::default() }
 }
 
 /// The status of all members but the leader, which may be dead.

@@ -6,6 +6,7 @@ use client::{Client, Safety, format_duration, parse_duration};
 
 use crate::failure::Failure;
 use crate::guard::Deadlines;
+use crate::guard::grace::{self, Room};
 
 /// Without a lease an answer is valid for this long: about the time in which the other members notice a silent leader.
 const CLASSIC: Duration = Duration::from_millis(500);
@@ -38,23 +39,18 @@ impl Terms {
     }
 
     fn with_grace(self, wanted: Option<Duration>) -> Result<Self, Failure> {
-        let fits = self.grace_max();
-        match wanted {
-            None => Ok(Terms { grace: (self.usable() / 5).min(fits), ..self }),
-            Some(grace) if grace <= fits => Ok(Terms { grace, ..self }),
-            Some(grace) => {
-                let (grace, fits) = (format_duration(grace), Duration::from_millis(fits.as_millis() as u64));
-                let what = match self.lease {
-                    Some(lease) => format!("a lease of {}", format_duration(lease)),
-                    None => {
-                        format!("the {} for which an answer of a classic member is valid", format_duration(CLASSIC))
-                    }
-                };
-                Err(Failure::usage(format!("a grace of {grace} does not fit {what}"))
-                    .because("the command must have ended before another member may lead")
-                    .hint(format!("--grace {} or less, or a longer lease in [timing]", format_duration(fits))))
-            }
-        }
+        let what = match self.lease {
+            Some(lease) => format!("a lease of {}", format_duration(lease)),
+            None => format!("the {} for which an answer of a classic member is valid", format_duration(CLASSIC)),
+        };
+        let room = Room {
+            usable: self.usable(),
+            fits: self.grace_max(),
+            what: &what,
+            because: "the command must have ended before another member may lead",
+            or: "a longer lease in [timing]",
+        };
+        Ok(Terms { grace: grace::choose(wanted, &room)?, ..self })
     }
 
     /// How often the member is asked.

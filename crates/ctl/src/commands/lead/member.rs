@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use types::since_boot;
 
 use super::deadlines::Terms;
-use crate::connection_options::{Target, no_member_answered};
+use crate::connection_options::{KeyFiles, Target, no_member_answered};
 use crate::failure::Failure;
 use crate::guard::Deadlines;
 
@@ -24,6 +24,7 @@ pub(super) enum Answer {
 pub(super) struct Member {
     endpoint: Endpoint,
     settings: ClientSettings,
+    key_files: KeyFiles,
 }
 
 impl Member {
@@ -46,7 +47,7 @@ impl Member {
             }
         };
         let endpoint = Endpoint::new(chosen.id.or(id), chosen.address.clone());
-        Ok(Member { endpoint, settings: target.settings.clone() })
+        Ok(Member { endpoint, settings: target.settings.clone(), key_files: target.key_files.clone() })
     }
 
     /// Connects for the first time: a failure here is reported to the user.
@@ -74,8 +75,14 @@ impl Member {
         within(deadline, async { self.connect().await?.attach().await }).await
     }
 
+    /// A command may run for months: the keys that it began with may have been replaced since.
     async fn connect(&self) -> Result<Client, ClientError> {
-        Client::connect(&self.endpoint.address, &self.settings).await
+        match Client::connect(&self.endpoint.address, &self.settings).await {
+            Err(error) if error.is_refusal() && self.key_files.read_again(&self.settings.keyring) => {
+                Client::connect(&self.endpoint.address, &self.settings).await
+            }
+            connected => connected,
+        }
     }
 }
 

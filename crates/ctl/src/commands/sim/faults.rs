@@ -12,6 +12,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{Output, Table};
 
 const ALL: &str = "all";
+const DRIFT_MAX: f64 = 90.0;
 
 /// Run whole members under seeded faults and check the invariants
 ///
@@ -44,8 +45,11 @@ pub(crate) struct Args {
     #[arg(long)]
     no_preempt: bool,
     /// The error of the clocks, as a multiple of what the leases allow for; beyond 1 leases may overlap
-    #[arg(long, value_name = "TIMES", default_value_t = 1.0)]
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = drift, allow_negative_numbers = true)]
     drift: f64,
+    /// Members are added to and removed from the list while the run lasts; needs --safety quorum
+    #[arg(long)]
+    changes: bool,
     /// Measure leases with the clock that NTP bends by up to 8.3 %: a mistake, leases may overlap
     #[arg(long)]
     slewed_leases: bool,
@@ -85,6 +89,7 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
         preempt: !args.no_preempt,
         nodes,
         drift: args.drift,
+        changes: args.changes,
         slewed_leases: args.slewed_leases,
         trace_lines: args.trace,
     };
@@ -94,6 +99,13 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     let end = first.checked_add(count).ok_or_else(|| Failure::usage("there are no such seeds"))?;
     let mut reports = Vec::new();
     for row in rows(&args.algorithm) {
+        if let Some(why) = args.nodes.and_then(|nodes| too_many(row, nodes)) {
+            if args.algorithm == ALL {
+                eprintln!("left out: {why}");
+                continue;
+            }
+            return Err(Failure::usage(why).hint("fewer --nodes"));
+        }
         if alone && !output.is_json() {
             Output::line(sim::run_faults(row, first, &options).to_string().trim_end())?;
         }
@@ -107,6 +119,18 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
         Output::line(table(&reports).render(output))?;
     }
     verdict(&reports, alone)
+}
+
+/// Is this row not fit for so many members?
+fn too_many(row: &Row, nodes: u32) -> Option<String> {
+    let most = row.max_nodes;
+    (nodes as usize > most).then(|| format!("{} runs with at most {most} members, not {nodes}", row.name))
+}
+
+/// Beyond 90 times the allowed drift of 1 % a clock would stand still or run backwards.
+fn drift(text: &str) -> Result<f64, String> {
+    let drift = text.parse().ok().filter(|drift| (0.0..=DRIFT_MAX).contains(drift));
+    drift.ok_or_else(|| format!("write a number from 0 to {DRIFT_MAX}"))
 }
 
 fn rows(name: &str) -> impl Iterator<Item = &'static Row> + '_ {

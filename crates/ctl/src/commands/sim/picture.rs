@@ -4,14 +4,16 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use sim::{Experiment, Recording};
+use sim::{Experiment, Recording, Report};
 
+use super::mutex::{self, MutexArgs};
 use super::ring::RingArgs;
-use crate::failure::{Exit, Failure};
+use super::run::verdict;
+use crate::failure::Failure;
 use crate::output::Output;
 
 /// The longest trace that viewers can open.
-const EXPORTED_MAX_MESSAGES: usize = 1_000_000;
+pub(super) const EXPORTED_MAX_MESSAGES: usize = 1_000_000;
 
 /// Draw a run as a space-time diagram (SVG)
 ///
@@ -19,10 +21,13 @@ const EXPORTED_MAX_MESSAGES: usize = 1_000_000;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl sim draw --ids 5,3,8,1 --out run.svg
-  ctl sim draw --nodes 12 --schedule random --seed 7 > run.svg")]
+  ctl sim draw --nodes 12 --schedule random --seed 7 > run.svg
+  ctl sim draw --algorithm ricart-agrawala --ids 1,2,3 --clock 3=6,2=14 --request 3,2 --out example.svg")]
 pub(crate) struct DrawArgs {
     #[command(flatten)]
     ring: RingArgs,
+    #[command(flatten)]
+    mutex: MutexArgs,
     /// The output file [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -36,6 +41,8 @@ pub(crate) struct DrawArgs {
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     ring: RingArgs,
+    #[command(flatten)]
+    mutex: MutexArgs,
     /// ShiViz reads logs with vector clocks; Chrome's tracing page and Perfetto read trace events
     #[arg(long, value_enum)]
     format: Format,
@@ -45,18 +52,25 @@ pub(crate) struct ExportArgs {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Format {
+pub(super) enum Format {
     Shiviz,
     Chrome,
 }
 
 pub(crate) fn draw(args: &DrawArgs) -> Result<(), Failure> {
-    let (experiment, title, recording) = record(&args.ring, sim::MAX_DRAWN_MESSAGES)?;
-    write(args.out.as_ref(), &sim::draw(&title, &experiment.ids, &recording))
+    if let Some(row) = args.mutex.row(&args.ring)? {
+        return mutex::draw(row, &args.ring, &args.mutex, args.out.as_ref());
+    }
+    let (experiment, report, recording) = record(&args.ring, sim::MAX_DRAWN_MESSAGES)?;
+    write(args.out.as_ref(), &sim::draw(&title(&report), &experiment.ids, &recording))?;
+    verdict(&report.violations, report.stuck)
 }
 
 pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
-    let (experiment, title, recording) = record(&args.ring, EXPORTED_MAX_MESSAGES)?;
+    if let Some(row) = args.mutex.row(&args.ring)? {
+        return mutex::export(row, &args.ring, &args.mutex, args.format, args.out.as_ref());
+    }
+    let (experiment, report, recording) = record(&args.ring, EXPORTED_MAX_MESSAGES)?;
     if recording.dropped > 0 {
         return Err(Failure::usage(format!("more than {EXPORTED_MAX_MESSAGES} messages"))
             .because("no viewer opens a trace of that size")
@@ -64,20 +78,25 @@ pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
     }
     let text = match args.format {
         Format::Shiviz => sim::shiviz(&experiment.ids, &recording),
-        Format::Chrome => sim::chrome(&title, &experiment.ids, &recording),
+        Format::Chrome => sim::chrome(&title(&report), &experiment.ids, &recording),
     };
-    write(args.out.as_ref(), &text)
+    write(args.out.as_ref(), &text)?;
+    verdict(&report.violations, report.stuck)
 }
 
-fn record(ring: &RingArgs, limit: usize) -> Result<(Experiment, String, Recording), Failure> {
+/// A run that breaks an invariant or is stuck is recorded like any other: that is the run that people want to see.
+fn record(ring: &RingArgs, limit: usize) -> Result<(Experiment, Report, Recording), Failure> {
     let experiment = ring.experiment(0)?;
     let (report, recording) =
         experiment.observe(Recording::new(limit)).map_err(|why| Failure::usage(why).hint("ctl algorithms"))?;
-    if let Some(broken) = report.violations.first() {
-        return Err(Failure::new(Exit::Invariant, broken));
-    }
-    let title = format!("{}, {} nodes, {}, seed {}", report.algorithm, report.nodes, report.schedule, report.seed);
-    Ok((experiment, title, recording))
+    Ok((experiment, report, recording))
+}
+
+fn title(report: &Report) -> String {
+    let broken = if report.violations.is_empty() { "" } else { ", BROKEN" };
+    let stuck = if report.stuck.is_none() { "" } else { ", stuck" };
+    let Report { algorithm, nodes, schedule, seed, .. } = report;
+    format!("{algorithm}, {nodes} nodes, {schedule}, seed {seed}{broken}{stuck}")
 }
 
 pub(super) fn write(path: Option<&PathBuf>, text: &str) -> Result<(), Failure> {

@@ -1,36 +1,53 @@
 //! The options that describe a bare run.
 
-use std::collections::HashMap;
+mod mutex;
+
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
 
-use algorithms::{Uid, catalog};
+use algorithms::catalog::Row;
+use algorithms::{NodeId, Topology, Uid, catalog};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use sim::{Experiment, Initiators, Order, Schedule};
+use sim::{Experiment, Graph, Ignores, Initiators, Order, Schedule};
 
-use super::super::shared_args::{self, WinsArg};
+use super::super::shared_args::{self, LinkArg, WinsArg};
 use crate::failure::Failure;
+
+pub(super) use mutex::places;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct RingArgs {
-    /// The election algorithm; `ctl algorithms` describes them
+    /// The election or mutual exclusion algorithm; `ctl algorithms` describes them
     #[arg(
         long,
         value_name = "NAME",
-        value_parser = shared_args::algorithm_names(),
+        value_parser = shared_args::simulated_names(),
         hide_possible_values = true,
         default_value = catalog::DEFAULT
     )]
     pub(super) algorithm: String,
     /// The ids 1 to N
-    #[arg(short = 'n', long, value_name = "N", value_parser = shared_args::simulated_nodes(), required_unless_present = "ids")]
+    #[arg(
+        short = 'n',
+        long,
+        value_name = "N",
+        value_parser = shared_args::simulated_nodes(),
+        required_unless_present_any = ["ids", "links", "graph"]
+    )]
     nodes: Option<u32>,
     /// The order of the ids, clockwise
     #[arg(long, value_parser = orders(), default_value = "random", conflicts_with = "ids")]
     order: Order,
-    /// These ids, clockwise, instead of 1 to N
-    #[arg(long, value_name = "ID,...", value_delimiter = ',', conflicts_with = "nodes")]
-    ids: Option<Vec<u32>>,
+    /// These ids, clockwise, instead of 1 to N; a priority in front counts before the id
+    #[arg(long, value_name = "[PRIORITY:]ID,...", value_delimiter = ',', conflicts_with = "nodes")]
+    ids: Option<Vec<UidArg>>,
+    /// The links of a graph, by id; without --ids and --nodes these are all nodes
+    #[arg(long, value_name = "ID-ID,...", value_delimiter = ',', conflicts_with = "graph")]
+    links: Vec<LinkArg>,
+    /// The kind of graph: square, tree, grid:WxH, torus:WxH, hypercube:D, or random:P with the probability of each link
+    #[arg(long, value_name = "KIND")]
+    graph: Option<Graph>,
     /// The nodes that start: all, one (the first), or these ids
     #[arg(long, value_name = "all|one|ID,...", default_value = "all")]
     pub(super) initiators: Starters,
@@ -51,12 +68,19 @@ impl RingArgs {
     /// The run with the n-th seed from the given one on.
     pub(super) fn experiment(&self, nth: u64) -> Result<Experiment, Failure> {
         let row = catalog::row(&self.algorithm).ok_or_else(|| Failure::usage("unknown algorithm"))?;
+        self.refuse_ignored(row)?;
         let seed = self.seed.wrapping_add(nth);
-        let ids: Vec<Uid> = match (&self.ids, self.nodes) {
-            (Some(ids), _) => ids.iter().copied().map(Uid::plain).collect(),
-            (None, nodes) => self.order.ids(nodes.unwrap_or_default() as usize, seed),
-        };
-        let mut experiment = Experiment::new(row, ids);
+        let mut experiment = Experiment::new(row, self.uids(seed)?);
+        if let Some(graph) = self.graph {
+            let wanted =
+                (row.topology != Topology::Graph).then(|| format!("{} runs on a {}", row.name, row.topology.name()));
+            let links =
+                wanted.map_or_else(|| graph.links(experiment.ids.len(), seed), |other| Err(other + ", not on a graph"));
+            experiment.links = links.map_err(|why| Failure::usage(format!("--graph {graph}: {why}")))?;
+        } else if !self.links.is_empty() {
+            let ends = |of: fn(&LinkArg) -> u32| positions(&experiment.ids, self.links.iter().map(of), "--links");
+            experiment.links = ends(|link| link.0)?.into_iter().zip(ends(|link| link.1)?).collect();
+        }
         experiment.initiators = self.initiators(&experiment.ids)?;
         experiment.crashes = self.crashes(&experiment.ids)?;
         experiment.schedule = self.schedule;
@@ -64,6 +88,39 @@ impl RingArgs {
         experiment.wins = self.wins.wins.unwrap_or(row.wins);
         experiment.check().map_err(|error| Failure::usage(error).hint("ctl sim run --help"))?;
         Ok(experiment)
+    }
+
+    /// The nodes, clockwise.
+    fn uids(&self, seed: u64) -> Result<Vec<Uid>, Failure> {
+        if let Some(ids) = &self.ids {
+            return Ok(ids.iter().map(|&UidArg(uid)| uid).collect());
+        }
+        if let Some(nodes) = self.nodes.map(|nodes| nodes as usize).or(self.graph.and_then(Graph::nodes)) {
+            return Ok(self.order.ids(nodes, seed));
+        }
+        if let Some(graph) = self.graph {
+            return Err(
+                Failure::usage(format!("--graph {graph} does not say how many nodes there are")).hint("--nodes N")
+            );
+        }
+        let linked: BTreeSet<u32> = self.links.iter().flat_map(|link| [link.0, link.1]).collect();
+        Ok(linked.into_iter().map(Uid::plain).collect())
+    }
+
+    /// An option that the algorithm does not have would be ignored in silence.
+    fn refuse_ignored(&self, row: &'static Row) -> Result<(), Failure> {
+        let ignores = Ignores::of(row);
+        let refuse = |why: &str| Err(Failure::usage(format!("{} {why}", row.name)));
+        if ignores.schedule && self.schedule == Schedule::Random {
+            return refuse("is synchronous: every message takes one round, there is no --schedule random");
+        }
+        if ignores.initiators && self.initiators != Starters::All {
+            return refuse("begins at all nodes in round 0: --initiators has no meaning");
+        }
+        if ignores.wins && self.wins.wins.is_some() {
+            return refuse("does not use ids, chance decides: --wins has no meaning");
+        }
+        Ok(())
     }
 
     fn initiators(&self, ids: &[Uid]) -> Result<Initiators, Failure> {
@@ -129,6 +186,25 @@ impl fmt::Display for Starters {
     }
 }
 
+/// No run takes that long.
+const LAST_ROUND: u64 = 1_000_000_000_000;
+
+/// A node: its id, or priority and id as in 3:7.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct UidArg(Uid);
+
+impl FromStr for UidArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (priority, id) = text.split_once(':').unwrap_or(("0", text));
+        match (priority.parse(), id.parse()) {
+            (Ok(priority), Ok(id)) => Ok(UidArg(Uid { priority, id: NodeId(id) })),
+            _ => Err("write an id, or priority:id as in 3:7, both at most 4294967295".to_owned()),
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Crash {
     id: u32,
@@ -141,8 +217,8 @@ impl FromStr for Crash {
     fn from_str(text: &str) -> Result<Self, String> {
         let (id, round) = text.split_once('@').unwrap_or((text, "0"));
         match (id.parse(), round.parse()) {
-            (Ok(id), Ok(round)) => Ok(Crash { id, round }),
-            _ => Err("write an id, or id@round as in 5@3".to_owned()),
+            (Ok(id), Ok(round)) if round <= LAST_ROUND => Ok(Crash { id, round }),
+            _ => Err(format!("write an id, or id@round as in 5@3; the last round is {LAST_ROUND}")),
         }
     }
 }
@@ -170,6 +246,9 @@ mod tests {
         assert!("1,x".parse::<Starters>().is_err());
         assert_eq!("5".parse(), Ok(Crash { id: 5, round: 0 }));
         assert_eq!("5@3".parse(), Ok(Crash { id: 5, round: 3 }));
-        assert!("5@".parse::<Crash>().is_err());
+        assert!("5@".parse::<Crash>().is_err() && "5@18446744073709551615".parse::<Crash>().is_err());
+        assert_eq!("3:7".parse(), Ok(UidArg(Uid { priority: 3, id: NodeId(7) })));
+        assert_eq!("7".parse(), Ok(UidArg(Uid::plain(7))));
+        assert!("3:".parse::<UidArg>().is_err() && ":7".parse::<UidArg>().is_err());
     }
 }

@@ -1,17 +1,19 @@
-//! `ctl sim run`: one election, counted exactly.
+//! `ctl sim run`: one election or the sections of one mutual exclusion, counted exactly.
 
+use algorithms::Uid;
 use algorithms::theory::Range;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use sim::{KindCount, Report};
+use sim::{Experiment, KindCount, Report};
 
 use super::super::theory;
+use super::mutex::{self, MutexArgs};
 use super::ring::RingArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, Table};
 use client::json::Theory;
 
-/// Run one election of the bare algorithm and count its messages
+/// Run one election, or a mutual exclusion under a workload, and count its messages
 ///
 /// Ids are in clockwise order, which is the sending direction of unidirectional algorithms. A node that crashes before
 /// the start stays in the view of all nodes.
@@ -20,15 +22,30 @@ use client::json::Theory;
   ctl sim run --ids 5,3,8,1
   ctl sim run --nodes 1000 --order decreasing --schedule random --seed 7 --trials 10 -o json
   ctl sim run --nodes 5 --crash 5 --initiators 1
+  ctl sim run --algorithm echo --graph grid:4x4
+  ctl sim run --algorithm dfs --links 1-2,2-3,3-1 --initiators 3
+  ctl sim run --algorithm ricart-agrawala --nodes 5 --requests 1000 --contention random --schedule random
+  ctl sim run --algorithm lamport --nodes 5 --no-fifo
+  ctl sim run --algorithm token-ring --nodes 5 --duplicate-token
 
-Exit codes: 0 right, 2 cannot be run, 7 an invariant is broken.")]
+Exit codes: 0 right, 2 cannot be run, 4 stuck because of a crash that the algorithm does not cover, 7 an invariant is broken.")]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArgs,
+    #[command(flatten)]
+    mutex: MutexArgs,
     /// The number of runs, each with the next seed
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     trials: u64,
+    /// Refuse a run that will send more messages than this
+    #[arg(long, value_name = "MESSAGES", default_value_t = 1_000_000_000)]
+    budget: u64,
 }
+
+/// More trials than this are not printed one by one.
+const PRINTED_TRIALS: u64 = 10;
+/// The ids of larger runs are left out of the JSON.
+const PRINTED_IDS: usize = 10_000;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -38,12 +55,26 @@ struct Document<'a> {
     seed: u64,
     schedule: &'static str,
     initiators: String,
+    ids: Option<Vec<String>>,
+    crashes: Vec<Crash>,
     leader: Option<u32>,
     messages: Messages<'a>,
     rounds: Option<u64>,
     steps: u64,
     wall_ms: f64,
     theory: Theory,
+    /// Of exactly this run.
+    expectation: Option<client::json::Messages<client::json::Range>>,
+    stuck: Option<&'a str>,
+    violations: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Crash {
+    id: u32,
+    before_round: u64,
+    /// The run ended before that round.
+    after_end: bool,
 }
 
 #[derive(Serialize)]
@@ -55,7 +86,7 @@ struct Messages<'a> {
 }
 
 /// An object with a key per kind, in the algorithm's own order.
-struct ByKind<'a>(&'a [KindCount]);
+pub(super) struct ByKind<'a>(pub(super) &'a [KindCount]);
 
 impl Serialize for ByKind<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -98,30 +129,58 @@ impl Tally {
 }
 
 pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
-    let mut broken = Vec::new();
+    if let Some(row) = args.mutex.row(&args.ring)? {
+        return mutex::run(row, &args.ring, &args.mutex, args.trials, output);
+    }
+    let (mut broken, mut stuck) = (Vec::new(), None);
     let mut tally = Tally::default();
     for nth in 0..args.trials {
         let experiment = args.ring.experiment(nth)?;
+        within_budget(&experiment, args.budget)?;
         let report = experiment.run().map_err(|why| Failure::usage(why).hint("ctl algorithms"))?;
         if output.is_json() {
-            Output::json(&document(&report, args))?;
-        } else {
+            Output::json(&document(&report, &experiment, args))?;
+        } else if args.trials <= PRINTED_TRIALS {
             Output::line(text(&report, args, output))?;
         }
+        stuck = stuck.or_else(|| report.stuck.as_ref().map(|why| format!("seed {}: {why}", report.seed)));
         tally.add(&report);
         broken.extend(report.violations.iter().map(|what| format!("seed {}: {what}", report.seed)));
     }
     if args.trials > 1 && !output.is_json() {
-        Output::line(format!("\n{}", tally.text()))?;
+        let gap = if args.trials <= PRINTED_TRIALS { "\n" } else { "" };
+        Output::line(format!("{gap}{}", tally.text()))?;
     }
-    if broken.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::new(Exit::Invariant, "an invariant is broken").because(broken.join("\n")))
+    verdict(&broken, stuck)
 }
 
-fn document<'a>(report: &'a Report, args: &Args) -> Document<'a> {
+pub(super) fn verdict(broken: &[String], stuck: Option<String>) -> Result<(), Failure> {
+    match stuck {
+        _ if !broken.is_empty() => {
+            Err(Failure::new(Exit::Invariant, "an invariant is broken").because(broken.join("\n")))
+        }
+        Some(why) => Err(Failure::new(Exit::NoLeader, "no node was elected that all know").because(why)),
+        None => Ok(()),
+    }
+}
+
+fn within_budget(experiment: &Experiment, budget: u64) -> Result<(), Failure> {
+    let likely = experiment.likely_messages();
+    if likely <= budget as f64 {
+        return Ok(());
+    }
+    let what = format!("about {likely:.1e} messages, the budget is {:.1e}", budget as f64);
+    Err(Failure::usage(what).hint(format!("fewer --nodes, or --budget {likely:.0}")))
+}
+
+fn document<'a>(report: &'a Report, experiment: &Experiment, args: &Args) -> Document<'a> {
     let messages = &report.messages;
+    let late = |uid: Uid| report.crashes_after_end.iter().any(|crash| crash.0 == uid);
+    let crash = |&(at, before_round): &(usize, u64)| {
+        let uid = experiment.ids[at];
+        Crash { id: uid.id.0, before_round, after_end: late(uid) }
+    };
+    let ids = (experiment.ids.len() <= PRINTED_IDS).then(|| experiment.ids.iter().map(ToString::to_string).collect());
     Document {
         schema: "conclave.sim/1",
         algorithm: report.algorithm,
@@ -129,6 +188,8 @@ fn document<'a>(report: &'a Report, args: &Args) -> Document<'a> {
         seed: report.seed,
         schedule: report.schedule.name(),
         initiators: args.ring.initiators.to_string(),
+        ids,
+        crashes: experiment.crashes.iter().map(crash).collect(),
         leader: report.leader.map(|uid| uid.id.0),
         messages: Messages {
             total: messages.total,
@@ -140,6 +201,9 @@ fn document<'a>(report: &'a Report, args: &Args) -> Document<'a> {
         steps: report.steps,
         wall_ms: (report.wall.as_secs_f64() * 1e6).round() / 1e3,
         theory: theory::bounds(report.theory),
+        expectation: report.expectation.clone().map(theory::expected),
+        stuck: report.stuck.as_deref(),
+        violations: &report.violations,
     }
 }
 
@@ -168,15 +232,15 @@ fn text(report: &Report, args: &Args, output: Output) -> String {
     for (name, count, theory) in sums {
         table.plain([format!("= {name}"), count.to_string(), range(theory)]);
     }
-    let theory =
-        format!("election messages of {nodes} nodes in theory: {}", theory::in_words(&theory::bounds(report.theory)));
-    format!("{head}\n{}\n\n{theory}", table.render(output))
+    let alive = if report.crashes { ", if none of them crashes" } else { "" };
+    let bounds = theory::in_words(&theory::bounds(report.theory));
+    let mut notes = vec![format!("election messages of {nodes} nodes in theory{alive}: {bounds}")];
+    let late = |(uid, round): &(Uid, u64)| format!("{uid} was to crash before round {round}: the run was over by then");
+    notes.extend(report.crashes_after_end.iter().map(late));
+    notes.extend(report.stuck.clone());
+    format!("{head}\n{}\n\n{}", table.render(output), notes.join("\n"))
 }
 
 fn range(range: Option<Range>) -> String {
-    match range {
-        None => "-".to_owned(),
-        Some(Range { min, max }) if min == max => min.to_string(),
-        Some(Range { min, max }) => format!("{min}..{max}"),
-    }
+    range.map_or_else(|| "-".to_owned(), |range| range.to_string())
 }

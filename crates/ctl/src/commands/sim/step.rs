@@ -5,24 +5,31 @@ use std::io::{BufRead, Write as _};
 use algorithms::Uid;
 use sim::{Choice, Rng, Steps, Verdict};
 
+use super::mutex::{self, MutexArgs};
 use super::ring::RingArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Run an election by hand: choose which message is delivered next
+/// Run an election or a mutual exclusion by hand: choose what happens next
 ///
 /// Every line of input is a choice: its number, nothing for the first one, `r` for any, `s` to see the state of all
 /// nodes, `q` to stop. Links keep their order, so each offers its oldest message only.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl sim step --ids 5,3,8,1
-  yes r | ctl sim step --nodes 5")]
+  yes r | ctl sim step --nodes 5
+  ctl sim step --algorithm ricart-agrawala --ids 1,2,3 --clock 3=6,2=14")]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArgs,
+    #[command(flatten)]
+    mutex: MutexArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(row) = args.mutex.row(&args.ring)? {
+        return mutex::step(row, &args.ring, &args.mutex);
+    }
     let experiment = args.ring.experiment(0)?;
     let mut dice = Rng::new(experiment.seed);
     let ended = sim::step_through(&experiment, |steps| drive(steps, &experiment.ids, &mut dice));

@@ -79,6 +79,9 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     } else {
         Output::line(table(&report).render(output))?;
     }
+    if args.svg.is_some() {
+        report.divisors().iter().for_each(|divisor| eprintln!("the plot's measured over theory: {divisor}"));
+    }
     for skipped in &report.skipped {
         eprintln!("left out: {skipped}");
     }

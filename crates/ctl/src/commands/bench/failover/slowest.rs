@@ -140,7 +140,7 @@ fn grants(kind: &LedgerKind, whom: u32) -> bool {
 mod tests {
     use client::history::MemberLedger;
     use client::{Cause, Report, Role, Standing, Transition};
-    use types::{Epoch, NodeId};
+    use types::{Epoch, NodeId, Stamp};
 
     use super::super::course::tests::reported;
 
@@ -177,13 +177,13 @@ mod tests {
     #[test]
     fn the_longest_step_is_what_it_waited_for() {
         let (course, ending) = ended();
-        let granted = LedgerKind::Granted { epoch: 2, holder: 2 };
+        let granted = LedgerKind::Granted { epoch: 2, holder: 2, list: Stamp::FIRST };
         let members = vec![
             ledger(&course, 1, &[(1, became(None)), (39, granted), (41, became(Some(2))), (900, became(None))]),
             ledger(&course, 2, &[(2, became(None)), (40, became(Some(2)))]),
             ledger(&course, 3, &[(1, became(None))]),
         ];
-        let slowest = Slowest::of(7, &course, &ending, &Ledgers { members, missing: Vec::new() });
+        let slowest = Slowest::of(7, &course, &ending, &Ledgers { members, ..Ledgers::default() });
         let steps: Vec<(u32, f64)> = slowest.parts.iter().map(|part| (part.member, part.after_ms)).collect();
         assert_eq!(steps, [(1, 1.0), (2, 2.0), (1, 39.0), (2, 40.0), (1, 41.0), (1, 42.0)]);
         assert_eq!((slowest.trial, slowest.ms, slowest.last_member), (7, 42.0, 1));

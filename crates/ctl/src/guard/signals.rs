@@ -7,10 +7,10 @@ use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[derive(Debug)]
-pub(super) struct Signals(Vec<(SignalKind, Signal)>);
+pub(crate) struct Signals(Vec<(SignalKind, Signal)>);
 
 impl Signals {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let kinds = [
             SignalKind::hangup(),
             SignalKind::interrupt(),
@@ -24,7 +24,7 @@ impl Signals {
     }
 
     /// The number of the next signal. Cancel-safe.
-    pub(super) async fn next(&mut self) -> i32 {
+    pub(crate) async fn next(&mut self) -> i32 {
         poll_fn(|context| {
             for (kind, stream) in &mut self.0 {
                 if stream.poll_recv(context).is_ready() {
@@ -37,7 +37,7 @@ impl Signals {
     }
 
     /// The next signal that asks a process to end.
-    pub(super) async fn deadly(&mut self) -> i32 {
+    pub(crate) async fn deadly(&mut self) -> i32 {
         loop {
             let number = self.next().await;
             if number != SignalKind::window_change().as_raw_value() {
