@@ -61,7 +61,12 @@ fn chosen(choice: u8) -> (&'static Row, Safety) {
 
 fn view(row: &Row) -> View {
     let uids = (1..=MEMBERS).map(Uid::plain).collect();
-    if row.topology == Topology::Ring { View::ring(uids) } else { View::mesh(uids) }
+    match row.topology {
+        Topology::Ring => View::ring(uids),
+        Topology::Mesh => View::mesh(uids),
+        // A path: every member but the ends divides it.
+        Topology::Graph => View::graph(uids, &(1..MEMBERS as usize).map(|at| (at - 1, at)).collect::<Vec<_>>()),
+    }
 }
 
 struct Running<'a, E: Election, A: Authority> {

@@ -2,20 +2,19 @@
 //! A target fails by a panic; a value that was read must be written as the same value again.
 
 mod cluster;
+mod configs;
 mod seed_values;
 
-use std::path::Path;
-
 use client::{Call, Reply};
-use node::config::Config;
 use transport::codec;
 
 pub use cluster::{envelope, transcripts};
+pub use configs::dictionary;
 pub use seed_values::seeds;
 
 /// Every target by its name.
 pub const TARGETS: &[(&str, fn(&[u8]))] = &[
-    ("config", config),
+    ("config", configs::config),
     ("envelope", envelope),
     ("frame", transport::fuzzing::frames),
     ("hello", transport::fuzzing::hello),
@@ -33,20 +32,5 @@ pub fn request(bytes: &[u8]) {
     if let Ok(reply) = codec::decode::<Reply>(bytes) {
         let again = codec::to_vec(&reply).expect("what was read can be written");
         assert_eq!(codec::decode::<Reply>(&again).expect("and read again"), reply);
-    }
-}
-
-/// An operator's file. A config without a problem gives every derived value.
-pub fn config(bytes: &[u8]) {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match Config::parse(text, Path::new("cluster.toml")) {
-        Err(problems) => assert!(!problems.to_string().is_empty(), "a refusal says why"),
-        Ok(config) => {
-            config.facts();
-            config.votes_digest();
-            for peer in &config.peers {
-                config.listen_address(peer.id);
-            }
-        }
     }
 }

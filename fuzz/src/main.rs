@@ -1,5 +1,5 @@
 //! One binary for all targets: `FUZZ_TARGET` names the target, `FUZZ_SEEDS=DIR` writes the first inputs of all targets
-//! below that directory and ends, `FUZZ_LIST=1` prints the names of the targets and ends.
+//! below that directory, and the dictionaries of those that have one, and ends, `FUZZ_LIST=1` prints the names of the targets and ends.
 
 #![no_main]
 
@@ -20,6 +20,7 @@ fn choose() {
             fs::create_dir_all(&directory).expect("a directory for the inputs");
             fs::write(directory.join(name), bytes).expect("an input");
         }
+        fs::write(Path::new(&base).join("config.dict"), fuzz::dictionary()).expect("a dictionary");
         process::exit(0);
     }
     let wanted = env::var("FUZZ_TARGET").unwrap_or_default();

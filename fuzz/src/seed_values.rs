@@ -1,8 +1,5 @@
 //! Honest values: the first inputs, which the fuzzer mutates.
 
-use std::fs;
-use std::path::Path;
-
 use client::{Call, CallId, FailCode, MemberStatus, Reply, Request, Response};
 use transport::codec;
 use types::InstanceId;
@@ -30,18 +27,10 @@ pub fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     number("frame", transport::fuzzing::seeds());
     number("state", node::storage::fuzz_seeds());
     number("ledger", node::ledger::fuzz_seeds());
-    all.extend(configs().into_iter().map(|(name, bytes)| ("config", name, bytes)));
+    number("config", crate::configs::seeds());
     all
 }
 
 fn encoded(value: &impl serde::Serialize) -> Vec<u8> {
     codec::to_vec(value).expect("an honest value can be written")
-}
-
-fn configs() -> Vec<(String, Vec<u8>)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
-    let entries = fs::read_dir(directory).expect("the configs of the project");
-    let files = entries.map(|entry| entry.expect("a config").path());
-    let tomls = files.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    tomls.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(&path).unwrap())).collect()
 }

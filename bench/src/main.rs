@@ -1,0 +1,176 @@
+//! Takes and releases locks of several services as fast as they answer, one service after the other in turns, and prints how
+//! often and how long. Every client has a connection of its own and one request under way; a release is answered before the next
+//! request.
+
+mod conclave;
+mod etcd;
+mod redis;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use serde_json::json;
+use tokio::task::LocalSet;
+
+#[derive(Parser, Debug)]
+struct Args {
+    /// NAME=FILE: the config of a running Conclave cluster; may be repeated
+    #[arg(long, value_name = "NAME=FILE")]
+    conclave: Vec<String>,
+    /// The address of a Redis server
+    #[arg(long)]
+    redis: Option<String>,
+    /// The address of an etcd member
+    #[arg(long)]
+    etcd: Option<String>,
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 256])]
+    clients: Vec<usize>,
+    /// The number of clients that take turns with one lock
+    #[arg(long, default_value_t = 16)]
+    contenders: usize,
+    /// The length of one measurement
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// How often all services are measured
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Service {
+    Conclave(PathBuf),
+    Redis(String),
+    Etcd(String),
+}
+
+enum Connection {
+    Conclave(conclave::Connection),
+    Redis(redis::Connection),
+    Etcd(etcd::Connection),
+}
+
+impl Service {
+    async fn connect(&self) -> Result<Connection> {
+        Ok(match self {
+            Service::Conclave(config) => Connection::Conclave(conclave::Connection::open(config).await?),
+            Service::Redis(address) => Connection::Redis(redis::Connection::open(address).await?),
+            Service::Etcd(address) => Connection::Etcd(etcd::Connection::open(address).await?),
+        })
+    }
+}
+
+impl Connection {
+    /// Takes the lock, then gives it back. Returns how long taking it took.
+    async fn pair(&mut self, name: &str) -> Result<Duration> {
+        match self {
+            Connection::Conclave(connection) => connection.pair(name).await,
+            Connection::Redis(connection) => connection.pair(name).await,
+            Connection::Etcd(connection) => connection.pair(name).await,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Figures {
+    pairs_per_s: Vec<f64>,
+    latencies: Vec<Duration>,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    LocalSet::new().block_on(&runtime, run(&args))
+}
+
+async fn run(args: &Args) -> Result<()> {
+    let mut services = Vec::new();
+    for cluster in &args.conclave {
+        let (name, config) = cluster.split_once('=').context("--conclave wants NAME=FILE")?;
+        services.push((name.to_owned(), Service::Conclave(PathBuf::from(config))));
+    }
+    services.extend(args.redis.clone().map(|address| ("redis".to_owned(), Service::Redis(address))));
+    services.extend(args.etcd.clone().map(|address| ("etcd".to_owned(), Service::Etcd(address))));
+    if services.is_empty() {
+        bail!("nothing to measure: name a service");
+    }
+    let different = args.clients.iter().map(|&clients| (clients, false));
+    let cases: Vec<(usize, bool)> = different.chain([(args.contenders, true)]).collect();
+    let time = Duration::from_secs(args.seconds);
+    let mut all: BTreeMap<(usize, usize), Figures> = BTreeMap::new();
+    for round in 1..=args.rounds {
+        for (case, &(clients, same)) in cases.iter().enumerate() {
+            for (at, (name, service)) in services.iter().enumerate() {
+                let measured = race(service, clients, same, time);
+                let (mut latencies, elapsed) = measured.await.with_context(|| format!("{name}, {clients} clients"))?;
+                let pairs_per_s = latencies.len() as f64 / elapsed.as_secs_f64();
+                eprintln!("round {round}, {}: {name}: {pairs_per_s:.0} pairs/s", title(clients, same));
+                let figures = all.entry((case, at)).or_default();
+                figures.pairs_per_s.push(pairs_per_s);
+                figures.latencies.append(&mut latencies);
+            }
+        }
+    }
+    show(&services, &cases, all);
+    Ok(())
+}
+
+fn title(clients: usize, same: bool) -> String {
+    let locks = if same { "one lock" } else { "a lock each" };
+    format!("{clients} clients, {locks}")
+}
+
+/// All clients begin when all are connected.
+async fn race(service: &Service, clients: usize, same: bool, time: Duration) -> Result<(Vec<Duration>, Duration)> {
+    let mut connections = Vec::new();
+    for _ in 0..clients {
+        connections.push(service.connect().await?);
+    }
+    let over = Rc::new(Cell::new(false));
+    let begun = Instant::now();
+    let mut runs = Vec::new();
+    for (number, mut connection) in connections.into_iter().enumerate() {
+        let name = if same { "bench".to_owned() } else { format!("bench-{number}") };
+        let over = Rc::clone(&over);
+        runs.push(tokio::task::spawn_local(async move {
+            let mut latencies = Vec::new();
+            while !over.get() {
+                latencies.push(connection.pair(&name).await?);
+            }
+            anyhow::Ok(latencies)
+        }));
+    }
+    tokio::time::sleep(time).await;
+    over.set(true);
+    let elapsed = begun.elapsed();
+    let mut latencies = Vec::new();
+    for run in runs {
+        latencies.append(&mut run.await??);
+    }
+    Ok((latencies, elapsed))
+}
+
+fn show(services: &[(String, Service)], cases: &[(usize, bool)], mut all: BTreeMap<(usize, usize), Figures>) {
+    println!("{:<28} {:<20} {:>10} {:>10} {:>10}", "CASE", "SERVICE", "PAIRS/S", "P50 us", "P99 us");
+    let mut documents = Vec::new();
+    for (case, &(clients, same)) in cases.iter().enumerate() {
+        for (at, (name, _)) in services.iter().enumerate() {
+            let Some(figures) = all.get_mut(&(case, at)) else { continue };
+            figures.pairs_per_s.sort_by(f64::total_cmp);
+            figures.latencies.sort_unstable();
+            let median = figures.pairs_per_s[figures.pairs_per_s.len() / 2];
+            let rank = |part: usize| figures.latencies.get(figures.latencies.len() * part / 100).copied();
+            let micros = |part| rank(part).unwrap_or_default().as_secs_f64() * 1e6;
+            let (p50, p99) = (micros(50), micros(99));
+            println!("{:<28} {name:<20} {median:>10.0} {p50:>10.0} {p99:>10.0}", title(clients, same));
+            let rounds = &figures.pairs_per_s;
+            documents.push(json!({ "service": name, "clients": clients, "same": same, "pairs_per_s": median,
+                "rounds": rounds, "p50_us": p50, "p99_us": p99 }));
+        }
+    }
+    println!("{}", json!({ "schema": "conclave.bench.peers/1", "results": documents }));
+}
