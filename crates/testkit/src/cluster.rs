@@ -128,6 +128,12 @@ impl Live {
         assert!(in_time, "one of {ids:?} has no record of what it granted\n{}", self.logs());
     }
 
+    /// Waits until these members are connected to all their peers. Agreement on a leader comes earlier: it needs no
+    /// connection between two followers.
+    pub async fn connected(&self, ids: &[u32]) {
+        self.statuses_that(ids, |all| all.iter().all(|status| status.peers.iter().all(|peer| peer.connected))).await;
+    }
+
     /// Asks these members over new connections until all of them answer and their answers fit.
     pub async fn statuses_that(&self, ids: &[u32], fits: impl Fn(&[MemberStatus]) -> bool) -> Vec<MemberStatus> {
         let asking = async {

@@ -15,6 +15,7 @@ fn three() -> Plan {
 async fn explain_names_the_leader_its_cause_and_who_is_unreachable() {
     let mut live = Live::start(&three());
     let epoch = live.agreement_on(3, ALL).await;
+    live.connected(ALL).await;
     let words = stdout(&live.ctl(&["explain"]).await);
     assert!(words.starts_with(&format!("3 leads in epoch {epoch} since ")), "{words}");
     assert_eq!(words.lines().count(), 1, "nothing is wrong: {words}");

@@ -81,7 +81,7 @@ fn election_messages(all: &[MemberStatus]) -> u64 {
 async fn survives_the_loss_of_all_in_flight(row: &'static Row) {
     let all: Vec<u32> = (1..=NODES).collect();
     let mut live = Live::start_with(&Plan::new(NODES, row), NO_CLOCK);
-    let (leader, epoch) = live.agreement(&all).await;
+    let (leader, _) = live.agreement(&all).await;
     let (initiator, holder) = initiator_and_next(row, leader);
     let others = without(&all, &[holder]);
     live.at_rest(&all, |_| true).await;
@@ -89,6 +89,9 @@ async fn survives_the_loss_of_all_in_flight(row: &'static Row) {
     // Whatever reaches the paused member stays in its sockets.
     live.cluster.pause(holder).unwrap();
     let before = live.at_rest(&others, |_| true).await;
+    // Where the first candidate wins, the best member may have preempted it since the agreement.
+    let epochs = |all: &[MemberStatus]| all.iter().map(|status| (status.id, status.epoch)).collect::<Vec<_>>();
+    let epoch = before.iter().map(|status| status.epoch).max().expect("members that answer");
     live.client(initiator).await.elect().await.unwrap();
     let after = live.at_rest(&others, |now| election_messages(now) > election_messages(&before)).await;
     let held = in_flight(&after) - in_flight(&before);
@@ -101,7 +104,7 @@ async fn survives_the_loss_of_all_in_flight(row: &'static Row) {
     if one_way && !row.needs_all {
         assert_eq!((sent, held), (1, 1), "{}: more than one message in flight", row.name);
     }
-    assert!(after.iter().all(|status| status.epoch == epoch), "{}: elected without {holder}", row.name);
+    assert_eq!(epochs(&after), epochs(&before), "{}: elected without {holder}", row.name);
 
     live.kill(holder).await;
     live.agreement_that(&others, |_, found| found > epoch).await;

@@ -336,7 +336,7 @@ async fn a_member_moves_to_another_address() {
 async fn a_new_cluster_waits_for_the_word_of_the_operator_where_the_config_says_so() {
     let mut changing = Changing::prepare(3, 3, "bootstrap = \"manual\"\n");
     changing.live.cluster.start_all().unwrap();
-    changing.live.statuses_that(&[1, 2, 3], |all| all.iter().all(|s| s.peers.iter().all(|p| p.connected))).await;
+    changing.live.connected(&[1, 2, 3]).await;
     // Several leases.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let blank = changing.live.statuses_that(&[1, 2, 3], |_| true).await;
