@@ -5,7 +5,7 @@
 //! COORDINATOR carries the list of the nodes that follow the new coordinator, best first: its successors, in the order
 //! in which they take over. Every node keeps the list for the next election. A node that misses the leader then asks no
 //! node whether it lives: if it is the first of the list that is not suspected it leads at once, else it sends CRASHED
-//! to the first one, which leads at once. If no COORDINATOR arrives within T' that one is suspected too, and the next of
+//! to the first one, which leads at once. If no COORDINATOR arrives within T' that member is suspected too, and the next of
 //! the list gets CRASHED with the suspicions so far. Without a list, when the list is used up, and when there is a node
 //! that is better than the first of the list but not on it (it came later), the election is the one of the row `bully`.
 //!
