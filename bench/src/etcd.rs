@@ -62,13 +62,30 @@ fn take_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
+/// The address of the member that leads: every write goes through it.
+pub async fn leader(addresses: &[String]) -> Result<String> {
+    for address in addresses {
+        let status = Connection::dial(address).await?.call("/etcdserverpb.Maintenance/Status", &[]).await?;
+        let header = field(&status, 1).context("a header")?.1;
+        let (member, leader) = (field(header, 2).context("a member")?.0, field(&status, 4).context("a leader")?.0);
+        if member == leader {
+            return Ok(address.clone());
+        }
+    }
+    bail!("etcd: none of {addresses:?} leads")
+}
+
 impl Connection {
-    pub async fn open(address: &str) -> Result<Self> {
+    async fn dial(address: &str) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let (requests, connection) = h2::client::handshake(stream).await?;
         tokio::task::spawn_local(connection);
-        let mut etcd = Connection { requests, address: address.to_owned(), lease: 0 };
+        Ok(Connection { requests, address: address.to_owned(), lease: 0 })
+    }
+
+    pub async fn open(address: &str) -> Result<Self> {
+        let mut etcd = Connection::dial(address).await?;
         let mut grant = BytesMut::new();
         number(&mut grant, 1, 60);
         let granted = etcd.call("/etcdserverpb.Lease/LeaseGrant", &grant).await?;

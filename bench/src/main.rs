@@ -25,9 +25,9 @@ struct Args {
     /// The address of a Redis server
     #[arg(long)]
     redis: Option<String>,
-    /// The address of an etcd member
-    #[arg(long)]
-    etcd: Option<String>,
+    /// The addresses of all members of an etcd cluster; the clients connect to its leader
+    #[arg(long, value_delimiter = ',')]
+    etcd: Vec<String>,
     #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 256])]
     clients: Vec<usize>,
     /// The number of clients that take turns with one lock
@@ -94,7 +94,9 @@ async fn run(args: &Args) -> Result<()> {
         services.push((name.to_owned(), Service::Conclave(PathBuf::from(config))));
     }
     services.extend(args.redis.clone().map(|address| ("redis".to_owned(), Service::Redis(address))));
-    services.extend(args.etcd.clone().map(|address| ("etcd".to_owned(), Service::Etcd(address))));
+    if !args.etcd.is_empty() {
+        services.push(("etcd".to_owned(), Service::Etcd(etcd::leader(&args.etcd).await?)));
+    }
     if services.is_empty() {
         bail!("nothing to measure: name a service");
     }
@@ -155,22 +157,39 @@ async fn race(service: &Service, clients: usize, same: bool, time: Duration) -> 
 }
 
 fn show(services: &[(String, Service)], cases: &[(usize, bool)], mut all: BTreeMap<(usize, usize), Figures>) {
-    println!("{:<28} {:<20} {:>10} {:>10} {:>10}", "CASE", "SERVICE", "PAIRS/S", "P50 us", "P99 us");
+    println!(
+        "{:<28} {:<20} {:>10} {:>10} {:>10} {:>10} {:>10}",
+        "CASE", "SERVICE", "PAIRS/S", "P50 us", "P99 us", "OF REDIS", "OF ETCD"
+    );
     let mut documents = Vec::new();
     for (case, &(clients, same)) in cases.iter().enumerate() {
         for (at, (name, _)) in services.iter().enumerate() {
+            // Rounds of one number were measured one after the other, under about the same load of the machine.
+            let of = |peer: &str| {
+                let peer = services.iter().position(|(name, _)| name == peer)?;
+                let pairs = all.get(&(case, at))?.pairs_per_s.iter().zip(&all.get(&(case, peer))?.pairs_per_s);
+                Some(median(pairs.map(|(own, peers)| own / peers).collect()))
+            };
+            let (of_redis, of_etcd) = (of("redis"), of("etcd"));
             let Some(figures) = all.get_mut(&(case, at)) else { continue };
-            figures.pairs_per_s.sort_by(f64::total_cmp);
             figures.latencies.sort_unstable();
-            let median = figures.pairs_per_s[figures.pairs_per_s.len() / 2];
             let rank = |part: usize| figures.latencies.get(figures.latencies.len() * part / 100).copied();
             let micros = |part| rank(part).unwrap_or_default().as_secs_f64() * 1e6;
-            let (p50, p99) = (micros(50), micros(99));
-            println!("{:<28} {name:<20} {median:>10.0} {p50:>10.0} {p99:>10.0}", title(clients, same));
-            let rounds = &figures.pairs_per_s;
-            documents.push(json!({ "service": name, "clients": clients, "same": same, "pairs_per_s": median,
-                "rounds": rounds, "p50_us": p50, "p99_us": p99 }));
+            let (p50, p99, rounds) = (micros(50), micros(99), &figures.pairs_per_s);
+            let pairs_per_s = median(rounds.clone());
+            let [redis, etcd] = [of_redis, of_etcd].map(|of| of.map_or("-".to_owned(), |of| format!("{of:.2}")));
+            println!(
+                "{:<28} {name:<20} {pairs_per_s:>10.0} {p50:>10.0} {p99:>10.0} {redis:>10} {etcd:>10}",
+                title(clients, same)
+            );
+            documents.push(json!({ "service": name, "clients": clients, "same": same, "pairs_per_s": pairs_per_s,
+                "rounds": rounds, "p50_us": p50, "p99_us": p99, "of_redis": of_redis, "of_etcd": of_etcd }));
         }
     }
     println!("{}", json!({ "schema": "conclave.bench.peers/1", "results": documents }));
+}
+
+fn median(mut of: Vec<f64>) -> f64 {
+    of.sort_by(f64::total_cmp);
+    of.get(of.len() / 2).copied().unwrap_or_default()
 }

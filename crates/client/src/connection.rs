@@ -8,7 +8,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use locks::LockName;
-use locks::wire::{ToClerk, ToClient};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -270,11 +269,6 @@ impl Client {
         self.done(Request::Unlock { name: name.to_string(), token }).await
     }
 
-    /// Opens the stream of a lock session.
-    pub(crate) async fn lock_stream(&self) -> Result<LockStream, ClientError> {
-        Ok(LockStream(self.open(Request::LockSession).await?))
-    }
-
     pub(crate) async fn end_watch(&self, call: CallId) -> Result<(), ClientError> {
         self.done(Request::EndWatch { call }).await
     }
@@ -355,26 +349,6 @@ impl Replies {
                 Some(ClientError::Closed) | None => Ok(None),
                 Some(error) => Err(error),
             },
-        }
-    }
-}
-
-/// The stream of one lock session.
-#[derive(Debug)]
-pub(crate) struct LockStream(Replies);
-
-impl LockStream {
-    pub(crate) async fn say(&self, message: ToClerk) -> Result<(), ClientError> {
-        self.0.client.say(self.0.id, Request::Lock(message)).await
-    }
-
-    /// What the member says next. An error ends the stream, also if answers were lost because they were not read in time.
-    /// Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Result<ToClient, ClientError> {
-        match self.0.next().await? {
-            Some(Response::Lock(message)) => Ok(message),
-            Some(_) => Err(ClientError::Unexpected),
-            None => Err(ClientError::Closed),
         }
     }
 }

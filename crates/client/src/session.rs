@@ -6,6 +6,7 @@ mod guard;
 mod machine;
 mod route;
 mod shared;
+mod stream;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -23,6 +23,10 @@ pub struct LockSettings {
     pub margin: Duration,
     /// How long a Remove may wait for the next Add.
     pub heartbeat: Duration,
+    /// Zero: every voter gets every note when the turn ends. Else only as many voters do as a majority needs, those that
+    /// acknowledged last, and the others so long after at the latest: under load they get the notes of many turns at once. A
+    /// grant is later by no more than this where one of the first voters does not answer.
+    pub spread: Duration,
     /// How long waiters of an earlier clerk may take to queue again in their old order.
     pub requeue_window: Duration,
     /// Does the end of a bare session's connection end its locks (`on_close = "immediate"`)?
@@ -71,6 +75,7 @@ impl Default for LockSettings {
             max_drift_ppm: 10_000,
             margin: Duration::from_millis(5),
             heartbeat: Duration::from_millis(50),
+            spread: Duration::ZERO,
             requeue_window: Duration::from_millis(100),
             close_ends_bare: false,
             limits: Limits::default(),

@@ -34,7 +34,7 @@ use client::{Alarm, FailCode, Happened, Response};
 use member::{Command, NodeSet};
 use tokio::signal::unix::{SignalKind, signal};
 use transport::{ClientId, Keyring, Net};
-use types::{InstanceId, Stamp, since_boot};
+use types::{ClusterId, InstanceId, Stamp, since_boot};
 
 use self::attached::Attached;
 use self::calls::reply;
@@ -194,6 +194,8 @@ struct Daemon {
     said_missing: bool,
     /// The positions that are dialled; `None`: they are to be dialled anew.
     links: Option<NodeSet>,
+    /// The id of the cluster that handshakes compare.
+    shared_id: Option<ClusterId>,
     clients: Clients<ClientId>,
     clocks: PeerClocks,
     /// Buffer in which frames are assembled.
@@ -390,7 +392,12 @@ impl Daemon {
     /// From now on the handshake compares the id of the cluster.
     fn share_cluster_id(&mut self) {
         let election = self.instances.get(&InstanceId::ELECTION);
-        if let Some(id) = election.and_then(|running| running.machine.cluster_id())
+        let id = election.and_then(|running| running.machine.cluster_id());
+        if id == self.shared_id {
+            return;
+        }
+        self.shared_id = id;
+        if let Some(id) = id
             && self.process.set_cluster_id(id.to_string())
         {
             tracing::info!(cluster_id = %id, "this member belongs to this cluster");
@@ -427,7 +434,7 @@ impl Running {
         if let Some(cost) = self.machine.take_election() {
             self.shown.set_election(cost);
         }
-        if let Some(cost) = self.shown.election().filter(|_| elected) {
+        if elected && let Some(cost) = self.shown.election() {
             publisher.publish(self.shown.instance, Happened::Elected(cost));
         }
     }

@@ -216,7 +216,12 @@ impl VisibleState {
 
     /// The standing that may be reported now.
     pub(crate) fn standing(&self) -> Standing {
-        self.standing_of(&lock(&self.shown), since_boot())
+        self.standing_at(since_boot())
+    }
+
+    /// `now`: read from the clock just now.
+    pub(crate) fn standing_at(&self, now: Duration) -> Standing {
+        self.standing_of(&lock(&self.shown), now)
     }
 
     /// When the lease ends, on the clock of announcements; `None` without a lease, or after its end.

@@ -126,10 +126,9 @@ impl ClientSender {
     pub async fn send(&mut self, payload: &[u8]) -> Result<(), FrameError> {
         self.sealer.seal(payload, &mut self.output)?;
         while !self.output.is_empty() {
-            self.stream.writable().await?;
             match self.stream.try_write(&self.output) {
                 Ok(written) => self.output.advance(written),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stream.writable().await?,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -148,19 +147,26 @@ pub struct ClientReceiver {
 impl ClientReceiver {
     /// The next frame; `None` once the member has closed the connection. Cancel-safe.
     pub async fn recv(&mut self) -> Result<Option<Bytes>, RecvError> {
+        let mut frame = BytesMut::new();
+        Ok(self.recv_into(&mut frame).await?.then(|| frame.freeze()))
+    }
+
+    /// Puts the next frame into `frame`, in the place of what it held: for callers that use one buffer for many frames. False
+    /// once the member has closed the connection. Cancel-safe.
+    pub async fn recv_into(&mut self, frame: &mut BytesMut) -> Result<bool, RecvError> {
         loop {
-            let mut frame = BytesMut::new();
-            if let Some((bytes, kind)) = self.opener.open(&mut self.input, FRAME_MAX_BYTES, &mut frame)? {
+            frame.clear();
+            if let Some((bytes, kind)) = self.opener.open(&mut self.input, FRAME_MAX_BYTES, frame)? {
                 self.input.advance(bytes);
                 match kind {
-                    Kind::Data => return Ok(Some(frame.freeze())),
+                    Kind::Data => return Ok(true),
                     Kind::Ping | Kind::Pong => continue,
                 }
             }
             self.stream.readable().await?;
             self.input.reserve(READ_STEP_BYTES);
             match self.stream.try_read_buf(&mut self.input) {
-                Ok(0) => return if self.input.is_empty() { Ok(None) } else { Err(RecvError::Truncated) },
+                Ok(0) => return if self.input.is_empty() { Ok(false) } else { Err(RecvError::Truncated) },
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error.into()),

@@ -34,6 +34,7 @@ mod handshake;
 mod handshake_thread;
 mod hello;
 mod keyring;
+mod keys;
 mod kind;
 mod link;
 mod loglimit;

@@ -6,7 +6,7 @@ mod pulse;
 mod roster;
 mod traffic;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -33,6 +33,7 @@ use crate::frame::HANDSHAKE_FRAME_MAX_BYTES;
 use crate::handshake::{Identity, Incarnation, KnownId, KnownList, PeerId};
 use crate::hello::DiallerHello;
 use crate::keyring::Proof;
+use crate::keys::ByKey;
 use crate::link::{Link, Owner};
 use crate::loglimit::LogLimit;
 use crate::peer::Peer;
@@ -85,7 +86,7 @@ pub struct Net {
     /// No peer that was forgotten had begun more dials.
     gone_dials: u64,
     /// Peers' and clients' links, by a key that is never reused.
-    links: HashMap<u64, Link>,
+    links: ByKey<Link>,
     next_key: u64,
     clients: usize,
     /// Bytes buffered for all clients together.
@@ -137,7 +138,7 @@ impl Net {
             context,
             local_address,
             listener: listening.abort_handle(),
-            links: HashMap::new(),
+            links: ByKey::default(),
             next_key: 0,
             clients: 0,
             clients_bytes: 0,

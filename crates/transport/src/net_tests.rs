@@ -1,5 +1,6 @@
 //! Far sides that need access to the handshake's internals: misbehaving clients, and late peers.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::time::Duration;
 

@@ -9,6 +9,7 @@ use locks::LockName;
 use locks::session::Ending;
 use locks::wire::{Mode, Refusal, RequestId, SessionId, ToClerk, ToClient, Unavailable};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, Sleep};
 use transport::ClientSettings;
 use types::since_boot;
 
@@ -16,8 +17,9 @@ use super::error::{LockError, LostReason};
 use super::machine::{Machine, Output};
 use super::route::Route;
 use super::shared::Shared;
+use super::stream::LockStream;
 use crate::ask::within;
-use crate::connection::{ClientError, LockStream};
+use crate::connection::ClientError;
 use crate::endpoint::Endpoint;
 
 /// A member that does not answer for this part of the time to live, or so long, is left for another one.
@@ -87,6 +89,7 @@ pub(super) struct Actor {
     orders: mpsc::UnboundedReceiver<Order>,
     releases: BTreeMap<RequestId, oneshot::Sender<()>>,
     closing: Option<oneshot::Sender<()>>,
+    timer: Timer,
 }
 
 enum Next {
@@ -112,16 +115,17 @@ impl Actor {
             orders,
             releases: BTreeMap::new(),
             closing: None,
+            timer: Timer::new(),
         }
     }
 
     pub(super) async fn run(mut self) {
         loop {
-            let due = self.next_moment();
+            self.timer.ring_by(self.next_moment());
             let next = tokio::select! {
                 order = self.orders.recv() => Next::Order(order),
                 next = listen(&mut self.line) => next,
-                () = at(due) => Next::Moment,
+                () = self.timer.rings() => Next::Moment,
             };
             match next {
                 // No handle is left.
@@ -281,8 +285,8 @@ impl Actor {
     }
 
     async fn say(&mut self, message: ToClerk) {
-        let Line::Open(stream) = &self.line else { return };
         let patience = self.patience();
+        let Line::Open(stream) = &mut self.line else { return };
         self.moments.owed_since.get_or_insert_with(since_boot);
         if let Err(error) = within(patience, stream.say(message)).await {
             self.cut_off(error);
@@ -358,10 +362,33 @@ async fn listen(line: &mut Line) -> Next {
     }
 }
 
-/// Never, if there is no such moment.
-async fn at(moment: Option<Duration>) {
-    match moment {
-        Some(moment) => tokio::time::sleep(moment.saturating_sub(since_boot())).await,
-        None => std::future::pending().await,
+/// Moments mostly move away before they come, with every message. So the timer of the runtime stays where it was set, unless
+/// the moment is earlier, and the task looks again when it rings.
+struct Timer {
+    sleep: Pin<Box<Sleep>>,
+    /// When it rings, since boot.
+    set_to: Option<Duration>,
+}
+
+impl Timer {
+    fn new() -> Self {
+        Timer { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), set_to: None }
+    }
+
+    /// Rings at this moment, or before.
+    fn ring_by(&mut self, moment: Option<Duration>) {
+        if let Some(moment) = moment.filter(|&moment| self.set_to.is_none_or(|set_to| moment < set_to)) {
+            self.set_to = Some(moment);
+            self.sleep.as_mut().reset(Instant::now() + moment.saturating_sub(since_boot()));
+        }
+    }
+
+    /// Never, if there is no such moment. Cancel-safe.
+    async fn rings(&mut self) {
+        match self.set_to {
+            Some(_) => self.sleep.as_mut().await,
+            None => std::future::pending().await,
+        }
+        self.set_to = None;
     }
 }

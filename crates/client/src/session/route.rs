@@ -7,7 +7,8 @@ use std::time::Duration;
 use locks::wire::Unavailable;
 use transport::ClientSettings;
 
-use crate::connection::{Client, ClientError, LockStream};
+use super::stream::LockStream;
+use crate::connection::ClientError;
 use crate::endpoint::Endpoint;
 
 /// Pauses between dials grow to this.
@@ -38,9 +39,7 @@ impl Route {
                 tokio::time::sleep(pause).await;
             }
             let endpoint = endpoint.ok_or(ClientError::Closed)?;
-            let client = Client::connect_to(&endpoint, &settings).await?;
-            let stream = client.lock_stream().await?;
-            Ok((client.member_id(), stream))
+            LockStream::open(&endpoint, &settings).await
         }
     }
 

@@ -14,7 +14,7 @@ use super::table::{Entry, Holder, Table};
 use super::taking::Taking;
 use super::{Central, CentralTimer, Context};
 use crate::name::LockName;
-use crate::service::{ServiceEvent, StreamId};
+use crate::service::{LockSettings, ServiceEvent, StreamId};
 use crate::wire::{Mode, Refusal, RequestId, SendNumber, SessionId, ToClient};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -147,7 +147,17 @@ impl<O: Outbox<Central>> Desk<'_, O> {
 
     pub(super) fn turn_ends(&mut self) {
         if self.clerk.notary.owes() {
-            self.clerk.notary.turn_ends(self.ctx, self.copy, self.out);
+            self.clerk.notary.turn_ends(self.ctx, self.copy, self.voters, self.out);
+            self.flush_later();
+        }
+    }
+
+    /// Some voters do not have all notes: they get them when the timer fires.
+    fn flush_later(&mut self) {
+        if self.clerk.notary.start_waiting(self.copy.label.seq) {
+            let LockSettings { heartbeat, spread, .. } = *self.ctx.settings;
+            let wait = if spread.is_zero() { heartbeat } else { spread.min(heartbeat) };
+            self.out.set_timer(CentralTimer::Flush, Span::exactly(wait));
         }
     }
 
@@ -189,9 +199,7 @@ impl<O: Outbox<Central>> Desk<'_, O> {
 impl<O: Outbox<Central>> Desk<'_, O> {
     fn note(&mut self, note: Note) {
         self.clerk.notary.note(self.ctx, self.copy, note);
-        if self.clerk.notary.start_waiting(self.copy.label.seq) {
-            self.out.set_timer(CentralTimer::Flush, Span::exactly(self.ctx.settings.heartbeat));
-        }
+        self.flush_later();
     }
 
     /// Is this lock held or waited for?

@@ -27,6 +27,8 @@ pub struct Notary {
     urgent: bool,
     /// The timer runs that sends notes which may wait.
     lazy: bool,
+    /// Notes have waited long enough: every voter gets them.
+    to_all: bool,
     /// The number of the last note when the present voters came into force.
     since: u64,
     /// A majority of the present voters has acknowledged that note, so the voters may be changed.
@@ -78,6 +80,7 @@ impl Notary {
             pending: VecDeque::new(),
             urgent: false,
             lazy: false,
+            to_all: false,
             since: 0,
             may_change: false,
         }
@@ -112,6 +115,19 @@ impl Notary {
         }
     }
 
+    /// The voters that get notes as soon as there are any: as many as make a majority, the clerk included, and of those the
+    /// ones that have acknowledged most. `None`: all of them.
+    fn first_voters(&self, ctx: &Context<'_>, voters: &[NodeId]) -> Option<Vec<NodeId>> {
+        let needed = (voters.len() / 2 + 1).saturating_sub(usize::from(voters.contains(&ctx.me.id)));
+        let acked = |id: &NodeId| Some((self.links.get(id).filter(|link| link.install == Install::Done)?.acked, *id));
+        let mut known: Vec<(Option<u64>, NodeId)> = voters.iter().filter_map(acked).collect();
+        if ctx.settings.spread.is_zero() || known.len() <= needed {
+            return None;
+        }
+        known.sort_unstable_by(|one, other| other.cmp(one));
+        Some(known.into_iter().take(needed).map(|(_, id)| id).collect())
+    }
+
     /// Are there notes that no timer and no end of a turn would send?
     pub(super) fn start_waiting(&mut self, seq: u64) -> bool {
         let starts = !self.lazy && !self.urgent && self.links.values().any(|link| link.sent < seq);
@@ -123,6 +139,7 @@ impl Notary {
     pub(super) fn hurry(&mut self) {
         self.lazy = false;
         self.urgent = true;
+        self.to_all = true;
     }
 
     /// This voter has granted the epoch and reports its copy.
@@ -207,9 +224,17 @@ impl Notary {
 
     /// Sends what was collected: at most one batch of notes and one part of the table to each voter, unless there is more
     /// than one message takes.
-    pub(super) fn turn_ends(&mut self, ctx: &Context<'_>, copy: &Copy, out: &mut impl Outbox<Central>) {
+    pub(super) fn turn_ends(
+        &mut self,
+        ctx: &Context<'_>,
+        copy: &Copy,
+        voters: &[NodeId],
+        out: &mut impl Outbox<Central>,
+    ) {
         let (term, seq) = (self.term, copy.label.seq);
         let urgent = std::mem::take(&mut self.urgent);
+        let to_all = std::mem::take(&mut self.to_all) || !urgent;
+        let first = if to_all { None } else { self.first_voters(ctx, voters) };
         for (&voter, link) in &mut self.links {
             let after = match std::mem::replace(&mut link.install, Install::Partly) {
                 Install::Due => {
@@ -222,7 +247,8 @@ impl Notary {
                     None
                 }
             };
-            if urgent || after.is_some() {
+            let may_wait = first.as_ref().is_some_and(|first| !first.contains(&voter)) && link.install == Install::Done;
+            if (urgent && !may_wait) || after.is_some() {
                 send_notes(term, &self.notes, seq, voter, link, out);
             }
             if let Some(after) = after {

@@ -47,6 +47,7 @@ impl Run {
             max_ttl: TTL,
             min_ttl: TTL / 8,
             requeue_window: TTL / 20,
+            spread: if seed.is_multiple_of(2) { TTL / 100 } else { Duration::ZERO },
             close_ends_bare: seed.is_multiple_of(3),
             ..LockSettings::default()
         };

@@ -251,17 +251,23 @@ impl Daemon {
             let why = "this call is no stream of a lock session: open one first".to_owned();
             return Some(failed(FailCode::BadRequest, why));
         };
-        rebase(&mut message, since_boot().saturating_sub(self.locks.office.unwrap_or_default()));
         // After the message was read: a process that was paused must not answer from the lease that it had before.
-        let leased = self.leads_now();
+        let now = since_boot();
+        let leased = self.leads_at(now);
+        rebase(&mut message, now.saturating_sub(self.locks.office.unwrap_or_default()));
         self.locks.command(ServiceCommand::Message { from, message, leased }, leased);
         None
     }
 
     /// Does this member lead, compared with the clock?
     pub(super) fn leads_now(&self) -> bool {
+        self.leads_at(since_boot())
+    }
+
+    /// `now`: read from the clock just now.
+    pub(super) fn leads_at(&self, now: Duration) -> bool {
         let election = self.instances.get(&InstanceId::ELECTION);
-        election.is_some_and(|running| running.shown.standing().role == Role::Leader)
+        election.is_some_and(|running| running.shown.standing_at(now).role == Role::Leader)
     }
 
     /// An answer of a member that is not the clerk names the leader.

@@ -26,7 +26,7 @@ impl Daemon {
         // Due timers come first: a lease that ended while this process was paused has ended.
         let now = since_boot();
         self.instances.values_mut().for_each(|running| running.machine.tick(now));
-        let leads = self.leads_now();
+        let leads = self.leads_at(now);
         self.locks.tick(now, leads);
         match event {
             NetEvent::Frame { from, payload } => self.frame_of(NodeId(from), payload),

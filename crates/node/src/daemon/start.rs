@@ -103,6 +103,7 @@ impl Daemon {
             stale_run: None,
             said_missing: false,
             links: None,
+            shared_id: None,
             clients: Clients::new(),
             clocks: PeerClocks::default(),
             frame: BytesMut::new(),
