@@ -80,7 +80,7 @@ impl Connection {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let (requests, connection) = h2::client::handshake(stream).await?;
-        tokio::task::spawn_local(connection);
+        tokio::spawn(connection);
         Ok(Connection { requests, address: address.to_owned(), lease: 0 })
     }
 

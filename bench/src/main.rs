@@ -6,16 +6,15 @@ mod conclave;
 mod etcd;
 mod redis;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use serde_json::json;
-use tokio::task::LocalSet;
 
 #[derive(Parser, Debug)]
 struct Args {
@@ -34,8 +33,11 @@ struct Args {
     #[arg(long, default_value_t = 16)]
     contenders: usize,
     /// The length of one measurement
-    #[arg(long, default_value_t = 3)]
-    seconds: u64,
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// The time between two measurements, for the other work of the machine
+    #[arg(long, default_value_t = 0.0)]
+    pause: f64,
     /// How often all services are measured
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -84,7 +86,7 @@ struct Figures {
 fn main() -> Result<()> {
     let args = Args::parse();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    LocalSet::new().block_on(&runtime, run(&args))
+    runtime.block_on(run(&args))
 }
 
 async fn run(args: &Args) -> Result<()> {
@@ -102,11 +104,12 @@ async fn run(args: &Args) -> Result<()> {
     }
     let different = args.clients.iter().map(|&clients| (clients, false));
     let cases: Vec<(usize, bool)> = different.chain([(args.contenders, true)]).collect();
-    let time = Duration::from_secs(args.seconds);
+    let time = Duration::from_secs_f64(args.seconds);
     let mut all: BTreeMap<(usize, usize), Figures> = BTreeMap::new();
     for round in 1..=args.rounds {
         for (case, &(clients, same)) in cases.iter().enumerate() {
             for (at, (name, service)) in services.iter().enumerate() {
+                tokio::time::sleep(Duration::from_secs_f64(args.pause)).await;
                 let measured = race(service, clients, same, time);
                 let (mut latencies, elapsed) = measured.await.with_context(|| format!("{name}, {clients} clients"))?;
                 let pairs_per_s = latencies.len() as f64 / elapsed.as_secs_f64();
@@ -132,22 +135,22 @@ async fn race(service: &Service, clients: usize, same: bool, time: Duration) -> 
     for _ in 0..clients {
         connections.push(service.connect().await?);
     }
-    let over = Rc::new(Cell::new(false));
+    let over = Arc::new(AtomicBool::new(false));
     let begun = Instant::now();
     let mut runs = Vec::new();
     for (number, mut connection) in connections.into_iter().enumerate() {
         let name = if same { "bench".to_owned() } else { format!("bench-{number}") };
-        let over = Rc::clone(&over);
-        runs.push(tokio::task::spawn_local(async move {
+        let over = Arc::clone(&over);
+        runs.push(tokio::spawn(async move {
             let mut latencies = Vec::new();
-            while !over.get() {
+            while !over.load(Ordering::Relaxed) {
                 latencies.push(connection.pair(&name).await?);
             }
             anyhow::Ok(latencies)
         }));
     }
     tokio::time::sleep(time).await;
-    over.set(true);
+    over.store(true, Ordering::Relaxed);
     let elapsed = begun.elapsed();
     let mut latencies = Vec::new();
     for run in runs {

@@ -7,6 +7,7 @@ mod machine;
 mod route;
 mod shared;
 mod stream;
+mod timer;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! The client's side of a connection, for `ctl` and library clients.
 
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -124,15 +125,35 @@ pub struct ClientSender {
 impl ClientSender {
     /// Sends one frame. A send that was dropped half-way is finished by the next one.
     pub async fn send(&mut self, payload: &[u8]) -> Result<(), FrameError> {
+        if !self.try_send(payload)? {
+            self.finish().await?;
+        }
+        Ok(())
+    }
+
+    /// Sends as much of one frame as the socket takes now. False if a part of it waits for [`ClientSender::finish`].
+    pub fn try_send(&mut self, payload: &[u8]) -> Result<bool, FrameError> {
         self.sealer.seal(payload, &mut self.output)?;
+        self.write()
+    }
+
+    /// Sends what a [`ClientSender::try_send`] left over. Cancel-safe.
+    pub async fn finish(&mut self) -> Result<(), FrameError> {
+        while !self.write()? {
+            self.stream.writable().await?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<bool, FrameError> {
         while !self.output.is_empty() {
             match self.stream.try_write(&self.output) {
                 Ok(written) => self.output.advance(written),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stream.writable().await?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -163,7 +184,8 @@ impl ClientReceiver {
                     Kind::Ping | Kind::Pong => continue,
                 }
             }
-            self.stream.readable().await?;
+            // Nobody else waits for input.
+            poll_fn(|cx| self.stream.poll_read_ready(cx)).await?;
             self.input.reserve(READ_STEP_BYTES);
             match self.stream.try_read_buf(&mut self.input) {
                 Ok(0) => return if self.input.is_empty() { Ok(false) } else { Err(RecvError::Truncated) },

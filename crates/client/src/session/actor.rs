@@ -9,7 +9,6 @@ use locks::LockName;
 use locks::session::Ending;
 use locks::wire::{Mode, Refusal, RequestId, SessionId, ToClerk, ToClient, Unavailable};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, Sleep};
 use transport::ClientSettings;
 use types::since_boot;
 
@@ -18,6 +17,7 @@ use super::machine::{Machine, Output};
 use super::route::Route;
 use super::shared::Shared;
 use super::stream::LockStream;
+use super::timer::Timer;
 use crate::ask::within;
 use crate::connection::ClientError;
 use crate::endpoint::Endpoint;
@@ -60,11 +60,11 @@ pub(super) struct Plan {
     pub(super) bare: bool,
 }
 
-type Dial = Pin<Box<dyn Future<Output = Result<(u32, LockStream), ClientError>> + Send>>;
+type Dial = Pin<Box<dyn Future<Output = Result<(u32, Box<LockStream>), ClientError>> + Send>>;
 
 enum Line {
     Dialling(Dial),
-    Open(LockStream),
+    Open(Box<LockStream>),
 }
 
 /// When something must happen although nothing is heard.
@@ -90,11 +90,14 @@ pub(super) struct Actor {
     releases: BTreeMap<RequestId, oneshot::Sender<()>>,
     closing: Option<oneshot::Sender<()>>,
     timer: Timer,
+    /// The clock since boot, read when the present event was there, and before anything is sent for it: the right to act counts
+    /// from then.
+    now: Duration,
 }
 
 enum Next {
     Order(Option<Order>),
-    Dialled(Result<(u32, LockStream), ClientError>),
+    Dialled(Result<(u32, Box<LockStream>), ClientError>),
     Heard(Result<ToClient, ClientError>),
     Moment,
 }
@@ -116,6 +119,7 @@ impl Actor {
             releases: BTreeMap::new(),
             closing: None,
             timer: Timer::new(),
+            now: since_boot(),
         }
     }
 
@@ -127,10 +131,11 @@ impl Actor {
                 next = listen(&mut self.line) => next,
                 () = self.timer.rings() => Next::Moment,
             };
+            self.now = since_boot();
             match next {
                 // No handle is left.
                 Next::Order(None) => {
-                    self.machine.close(since_boot());
+                    self.machine.close(self.now);
                     self.carry_out().await;
                     return;
                 }
@@ -139,7 +144,7 @@ impl Actor {
                     self.route.reached(member);
                     self.shared.lock().unreachable = None;
                     self.line = Line::Open(stream);
-                    self.moments.owed_since = Some(since_boot());
+                    self.moments.owed_since = Some(self.now);
                 }
                 Next::Dialled(Err(error)) | Next::Heard(Err(error)) => self.cut_off(error),
                 Next::Heard(Ok(message)) => self.hear(message),
@@ -161,7 +166,7 @@ impl Actor {
     }
 
     fn obey(&mut self, order: Order) {
-        let now = since_boot();
+        let now = self.now;
         match order {
             Order::Acquire { request, name, mode, wait } => {
                 self.begin_anew();
@@ -211,11 +216,11 @@ impl Actor {
 
     fn hear(&mut self, message: ToClient) {
         (self.moments.owed_since, self.moments.leave_at) = (None, None);
-        self.machine.hear(since_boot(), message);
+        self.machine.hear(self.now, message);
     }
 
     fn moment(&mut self) {
-        let now = since_boot();
+        let now = self.now;
         if self.moments.leave_at.is_some_and(|at| at <= now) {
             self.route.failed();
             return self.leave();
@@ -287,8 +292,14 @@ impl Actor {
     async fn say(&mut self, message: ToClerk) {
         let patience = self.patience();
         let Line::Open(stream) = &mut self.line else { return };
-        self.moments.owed_since.get_or_insert_with(since_boot);
-        if let Err(error) = within(patience, stream.say(message)).await {
+        self.moments.owed_since.get_or_insert(self.now);
+        let said = match stream.say(message) {
+            // No timer for what is done.
+            Ok(true) => Ok(()),
+            Ok(false) => within(patience, stream.finish()).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = said {
             self.cut_off(error);
         }
     }
@@ -331,7 +342,7 @@ impl Actor {
     fn unavailable(&mut self, why: Unavailable) {
         let elsewhere = self.route.directed(&why);
         self.moments.leave_at = match why {
-            Unavailable::NotTheClerk { .. } => Some(since_boot() + NO_LEADER),
+            Unavailable::NotTheClerk { .. } => Some(self.now + NO_LEADER),
             _ => None,
         };
         self.shared.change(|state| {
@@ -359,36 +370,5 @@ async fn listen(line: &mut Line) -> Next {
     match line {
         Line::Dialling(dial) => Next::Dialled(dial.await),
         Line::Open(stream) => Next::Heard(stream.next().await),
-    }
-}
-
-/// Moments mostly move away before they come, with every message. So the timer of the runtime stays where it was set, unless
-/// the moment is earlier, and the task looks again when it rings.
-struct Timer {
-    sleep: Pin<Box<Sleep>>,
-    /// When it rings, since boot.
-    set_to: Option<Duration>,
-}
-
-impl Timer {
-    fn new() -> Self {
-        Timer { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), set_to: None }
-    }
-
-    /// Rings at this moment, or before.
-    fn ring_by(&mut self, moment: Option<Duration>) {
-        if let Some(moment) = moment.filter(|&moment| self.set_to.is_none_or(|set_to| moment < set_to)) {
-            self.set_to = Some(moment);
-            self.sleep.as_mut().reset(Instant::now() + moment.saturating_sub(since_boot()));
-        }
-    }
-
-    /// Never, if there is no such moment. Cancel-safe.
-    async fn rings(&mut self) {
-        match self.set_to {
-            Some(_) => self.sleep.as_mut().await,
-            None => std::future::pending().await,
-        }
-        self.set_to = None;
     }
 }

@@ -32,7 +32,7 @@ impl Route {
     }
 
     /// Dials the present endpoint.
-    pub(super) fn dial(&self) -> impl Future<Output = Result<(u32, LockStream), ClientError>> + Send + 'static {
+    pub(super) fn dial(&self) -> impl Future<Output = Result<(u32, Box<LockStream>), ClientError>> + Send + 'static {
         let (endpoint, settings, pause) = (self.endpoints.get(self.at).cloned(), self.settings.clone(), self.pause);
         async move {
             if !pause.is_zero() {

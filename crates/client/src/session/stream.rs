@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use locks::wire::{ToClerk, ToClient};
-use transport::{ClientReceiver, ClientSender, ClientSettings, codec, connect_client};
+use transport::{ClientReceiver, ClientSender, ClientSettings, FrameError, codec, connect_client};
 use types::InstanceId;
 
 use crate::connection::ClientError;
@@ -26,25 +26,33 @@ pub(super) struct LockStream {
 
 impl LockStream {
     /// Connects, and opens the stream of a session. Returns the id of the member as well.
-    pub(super) async fn open(endpoint: &Endpoint, settings: &ClientSettings) -> Result<(u32, Self), ClientError> {
+    pub(super) async fn open(endpoint: &Endpoint, settings: &ClientSettings) -> Result<(u32, Box<Self>), ClientError> {
         let connection = connect_client(&endpoint.address, settings).await.map_err(Arc::new)?;
         let member = connection.member_id();
         let (sender, receiver) = connection.split();
-        let mut stream = LockStream { sender, receiver, instance: endpoint.instance, buffer: BytesMut::new() };
-        stream.call(Request::LockSession).await?;
+        let (instance, buffer) = (endpoint.instance, BytesMut::new());
+        let mut stream = Box::new(LockStream { sender, receiver, instance, buffer });
+        if !stream.call(Request::LockSession)? {
+            stream.finish().await?;
+        }
         Ok((member, stream))
     }
 
-    /// A call that is dropped half-way makes the connection unusable.
-    pub(super) async fn say(&mut self, message: ToClerk) -> Result<(), ClientError> {
-        self.call(Request::Lock(message)).await
+    /// Says as much as the connection takes now. False if a part of it waits for [`LockStream::finish`].
+    pub(super) fn say(&mut self, message: ToClerk) -> Result<bool, ClientError> {
+        self.call(Request::Lock(message))
     }
 
-    async fn call(&mut self, request: Request) -> Result<(), ClientError> {
+    /// The rest of what was said. Cancel-safe.
+    pub(super) async fn finish(&mut self) -> Result<(), ClientError> {
+        self.sender.finish().await.map_err(not_sent)
+    }
+
+    fn call(&mut self, request: Request) -> Result<bool, ClientError> {
         self.buffer.clear();
         let call = Call { id: CALL, instance: self.instance, request };
         codec::encode(&call, &mut self.buffer).map_err(Arc::new)?;
-        self.sender.send(&self.buffer).await.map_err(|error| ClientError::Send(Arc::new(error)))
+        self.sender.try_send(&self.buffer).map_err(not_sent)
     }
 
     /// What the member says next. An error ends the stream. Cancel-safe.
@@ -63,4 +71,8 @@ impl LockStream {
             }
         }
     }
+}
+
+fn not_sent(error: FrameError) -> ClientError {
+    ClientError::Send(Arc::new(error))
 }

@@ -1,5 +1,6 @@
 //! `ctl bench`: measurements against a cluster of its own.
 
+mod clerk_failover;
 mod failover;
 mod idle;
 mod locks;

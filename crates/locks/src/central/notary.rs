@@ -29,6 +29,8 @@ pub struct Notary {
     lazy: bool,
     /// Notes have waited long enough: every voter gets them.
     to_all: bool,
+    /// The voter that was the first to acknowledge the newest note that any has acknowledged.
+    fastest: Option<NodeId>,
     /// The number of the last note when the present voters came into force.
     since: u64,
     /// A majority of the present voters has acknowledged that note, so the voters may be changed.
@@ -81,6 +83,7 @@ impl Notary {
             urgent: false,
             lazy: false,
             to_all: false,
+            fastest: None,
             since: 0,
             may_change: false,
         }
@@ -116,16 +119,19 @@ impl Notary {
     }
 
     /// The voters that get notes as soon as there are any: as many as make a majority, the clerk included, and of those the
-    /// ones that have acknowledged most. `None`: all of them.
+    /// ones that have acknowledged most, the fastest before its equals. `None`: all of them.
     fn first_voters(&self, ctx: &Context<'_>, voters: &[NodeId]) -> Option<Vec<NodeId>> {
         let needed = (voters.len() / 2 + 1).saturating_sub(usize::from(voters.contains(&ctx.me.id)));
-        let acked = |id: &NodeId| Some((self.links.get(id).filter(|link| link.install == Install::Done)?.acked, *id));
-        let mut known: Vec<(Option<u64>, NodeId)> = voters.iter().filter_map(acked).collect();
+        let rank = |&id: &NodeId| {
+            let link = self.links.get(&id).filter(|link| link.install == Install::Done)?;
+            Some((link.acked, self.fastest == Some(id), id))
+        };
+        let mut known: Vec<(Option<u64>, bool, NodeId)> = voters.iter().filter_map(rank).collect();
         if ctx.settings.spread.is_zero() || known.len() <= needed {
             return None;
         }
         known.sort_unstable_by(|one, other| other.cmp(one));
-        Some(known.into_iter().take(needed).map(|(_, id)| id).collect())
+        Some(known.into_iter().take(needed).map(|(_, _, id)| id).collect())
     }
 
     /// Are there notes that no timer and no end of a turn would send?
@@ -175,6 +181,10 @@ impl Notary {
 
     /// An acknowledgement of this epoch.
     pub(super) fn ack(&mut self, voter: NodeId, seq: u64, newest: u64) {
+        let is_first = self.links.values().all(|link| link.acked < Some(seq));
+        if is_first && seq <= newest && self.links.contains_key(&voter) {
+            self.fastest = Some(voter);
+        }
         if let Some(link) = self.links.get_mut(&voter).filter(|_| seq <= newest) {
             link.acked = link.acked.max(Some(seq));
         }

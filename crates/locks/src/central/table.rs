@@ -56,8 +56,8 @@ impl Table {
     /// The holders of this lock, the smallest token first.
     pub fn holders(&self, name: &LockName) -> impl Iterator<Item = (Token, &Holder)> {
         let first = Place { name: name.clone(), token: Token(0) };
-        let last = Place { name: name.clone(), token: Token(u64::MAX) };
-        self.holders.range(first..=last).map(|(place, holder)| (place.token, holder))
+        let of_name = self.holders.range(first..).take_while(move |(place, _)| place.name == *name);
+        of_name.map(|(place, holder)| (place.token, holder))
     }
 
     /// The names of the locks that are held, in order, from this one on.

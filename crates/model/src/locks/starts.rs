@@ -63,6 +63,13 @@ impl<P: Subject> LockModel<P> {
         Self::cold(Setup::default(), budget).serving()
     }
 
+    /// Notes go to a majority first, and to the other voters when a timer fires, which is at any time.
+    #[must_use]
+    pub fn spread(mut self) -> Self {
+        self.settings.spread = Duration::from_millis(1);
+        self
+    }
+
     /// Members that have just started for the first time.
     pub fn cold(Setup { lists, times, breach, dice }: Setup, budget: Budget) -> Self {
         let members = lists.iter().flatten().max().map_or(0, |last| last + 1);

@@ -68,6 +68,17 @@ fn a_lock_outlives_its_clerk() {
     bounded("a second reign of the same member", &LockModel::served(again).after(&waits), 200_000);
 }
 
+/// Voters that get their notes later have older copies than the others when the clerk's reign ends.
+#[test]
+fn a_lock_outlives_its_clerk_where_a_majority_gets_notes_first() {
+    complete("a spread, two requests, a release", &LockModel::served(RIVALS).spread());
+    let noted = [Do(Asks(0)), Heard, Do(StepsDown(0))];
+    let budget = Budget { moves: [1, 0], bids: [0, 1, 1, 0], ..NOTHING };
+    bounded("a spread, a second reign", &LockModel::served(budget).spread().after(&noted), 100_000);
+    let budget = Budget { requests: [1, 1], releases: 1, moves: [1, 1], bids: [0, 1, 1, 0], crashes: 1, ..NOTHING };
+    bounded("a spread, a crash and two reigns", &LockModel::served(budget).spread(), 100_000);
+}
+
 /// The first client holds the lock under the second clerk, and the second client waits for it.
 fn second_reign() -> Vec<Script> {
     let leads = [Do(Bids(1)), Do(Grants { voter: 2, won: false }), Do(Wins), Settle];

@@ -12,13 +12,14 @@ use types::Safety;
 
 use super::super::shared_args;
 use super::super::up::Stop;
+use super::clerk_failover::{self, Failover};
 use super::settle::settle;
 use crate::cluster::{Cluster, Plan, Scratch, free_ports_elsewhere, node_binary};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, Table};
 
-const TTL: Duration = Duration::from_secs(10);
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const TTL: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// If two members stand in the first election, the winner waits for so long before it grants locks.
 const LOCKS: &str = "\n[locks]\nmax_ttl = \"10s\"\n";
 const CLIENTS: [u32; 3] = [1, 16, 256];
@@ -28,6 +29,9 @@ const CLIENTS: [u32; 3] = [1, 16, 256];
 /// Runs clusters of its own in a temporary directory, encrypted and then in clear. Each client is a session with a connection of
 /// its own and takes and releases a lock as fast as it can: one lock for all of them, and then each its own lock. The clients
 /// run in this process, on the same machine as the members, and take processor time from the members.
+///
+/// Then kills the leader while 256 sessions hold a lock each, and measures the time to the first grant of the next leader, and to
+/// the moment at which the last of the sessions is attached to it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl bench locks
@@ -51,6 +55,9 @@ pub(crate) struct Args {
     /// The length of each measurement in seconds
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
+    /// How often the leader is killed for the times of a failover
+    #[arg(long, value_name = "K", default_value_t = 5)]
+    failovers: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -66,6 +73,7 @@ struct Document {
     nodes: u32,
     seconds: u32,
     results: Vec<Outcome>,
+    failovers: Vec<Failover>,
 }
 
 #[derive(Serialize)]
@@ -86,7 +94,7 @@ pub(crate) async fn run(args: &Args, output: Output) -> Result<(), Failure> {
         node_binary().map_err(|error| Failure::from(error).hint("build it: cargo build --release -p node -p ctl"))?;
     let row = Plan::choose(None, None).map_err(Failure::usage)?;
     let mut stop = Stop::new()?;
-    let mut results = Vec::new();
+    let (mut results, mut failovers) = (Vec::new(), Vec::new());
     let kinds = [Connections::Encrypted, Connections::Clear];
     for kind in kinds.into_iter().filter(|kind| args.connections.is_none_or(|only| only == *kind)) {
         let clear = kind == Connections::Clear;
@@ -98,16 +106,21 @@ pub(crate) async fn run(args: &Args, output: Output) -> Result<(), Failure> {
         fs::write(cluster.config(), config + LOCKS)?;
         cluster.start_all()?;
         let outcome = tokio::select! {
-            outcome = measure(&cluster, args, clear, &mut results) => outcome.map_err(Failure::from),
+            outcome = measure(&mut cluster, args, clear, (&mut results, &mut failovers)) => outcome.map_err(Failure::from),
             () = stop.wait() => Err(Failure::new(Exit::Failed, "interrupted")),
         };
         cluster.stop().await;
         outcome?;
     }
-    show(args, results, output)
+    show(args, results, failovers, output)
 }
 
-async fn measure(cluster: &Cluster, args: &Args, clear: bool, results: &mut Vec<Outcome>) -> Result<()> {
+async fn measure(
+    cluster: &mut Cluster,
+    args: &Args,
+    clear: bool,
+    (results, failovers): (&mut Vec<Outcome>, &mut Vec<Failover>),
+) -> Result<()> {
     settle(cluster, &mut cluster.observer(), None).await?;
     let counts = args.clients.map_or_else(|| CLIENTS.to_vec(), |clients| vec![clients]);
     for same in [true, false].into_iter().filter(|same| !(*same && args.different || !*same && args.same)) {
@@ -126,6 +139,9 @@ async fn measure(cluster: &Cluster, args: &Args, clear: bool, results: &mut Vec<
                 p99_us: micros(rank(99)),
             });
         }
+    }
+    if args.failovers > 0 && args.nodes > 2 {
+        failovers.push(clerk_failover::failovers(cluster, args.failovers, !clear).await?);
     }
     Ok(())
 }
@@ -167,10 +183,10 @@ async fn repeat(session: Session, name: String, over: Arc<AtomicBool>) -> Result
     Ok(latencies)
 }
 
-fn show(args: &Args, results: Vec<Outcome>, output: Output) -> Result<(), Failure> {
+fn show(args: &Args, results: Vec<Outcome>, failovers: Vec<Failover>, output: Output) -> Result<(), Failure> {
     if output.is_json() {
         let (nodes, seconds) = (args.nodes, args.seconds);
-        return Ok(Output::json(&Document { schema: "conclave.bench.locks/1", nodes, seconds, results })?);
+        return Ok(Output::json(&Document { schema: "conclave.bench.locks/1", nodes, seconds, results, failovers })?);
     }
     let mut table = Table::new(&["CONNECTIONS", "LOCKS", ">CLIENTS", ">PAIRS/S", ">P50", ">P99"]);
     for Outcome { encrypted, clients, same, pairs_per_s, p50_us, p99_us } in results {
@@ -180,5 +196,22 @@ fn show(args: &Args, results: Vec<Outcome>, output: Output) -> Result<(), Failur
         let cells = [connections.into(), locks.into(), clients.to_string(), pairs_per_s.to_string(), p50, p99];
         table.plain(cells);
     }
-    Ok(Output::line(table.render(output))?)
+    Output::line(table.render(output))?;
+    for Failover {
+        encrypted,
+        holders,
+        trials,
+        first_grant_ms,
+        first_grant_max_ms,
+        last_holder_ms,
+        last_holder_max_ms,
+    } in failovers
+    {
+        let connections = if encrypted { "encrypted" } else { "in clear" };
+        Output::line(format!(
+            "leader killed {trials} times, {connections}: first grant after {first_grant_ms} ms (at most {first_grant_max_ms}), last of \
+             {holders} holders attached after {last_holder_ms} ms (at most {last_holder_max_ms})"
+        ))?;
+    }
+    Ok(())
 }
