@@ -9,12 +9,18 @@ use crate::root;
 
 pub fn node_binary() -> PathBuf {
     static NODE: OnceLock<PathBuf> = OnceLock::new();
-    NODE.get_or_init(|| up_to_date("node")).clone()
+    NODE.get_or_init(|| up_to_date("node", "node")).clone()
 }
 
 pub fn ctl_binary() -> PathBuf {
     static CTL: OnceLock<PathBuf> = OnceLock::new();
-    CTL.get_or_init(|| up_to_date("ctl")).clone()
+    CTL.get_or_init(|| up_to_date("ctl", "ctl")).clone()
+}
+
+/// A client of the lock service that writes to a [register](crate::register).
+pub fn register_client_binary() -> PathBuf {
+    static CLIENT: OnceLock<PathBuf> = OnceLock::new();
+    CLIENT.get_or_init(|| up_to_date("register-client", "testkit")).clone()
 }
 
 /// `target/PROFILE`: test executables are in `target/PROFILE/deps`.
@@ -32,10 +38,10 @@ pub(crate) fn profile_directory() -> PathBuf {
     }
 }
 
-fn up_to_date(name: &str) -> PathBuf {
+fn up_to_date(name: &str, package: &str) -> PathBuf {
     let directory = profile_directory();
     let binary = directory.join(name);
-    if let Err(problem) = check(&binary, &root().join("crates"), name) {
+    if let Err(problem) = check(&binary, &root().join("crates"), package) {
         let release = if directory.ends_with("release") { " --release" } else { "" };
         panic!("{} {problem}: run `cargo build --workspace --bins{release}`", binary.display());
     }

@@ -6,20 +6,23 @@
 mod binaries;
 mod change;
 pub mod claims;
+pub mod client_log;
 mod cluster;
 mod commands;
+pub mod gate;
 pub mod golden;
 pub mod lead;
+pub mod lock_history;
 mod machine;
-pub mod mutex_history;
 pub mod namespaces;
+pub mod register;
 pub mod strace;
 pub mod volume;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use binaries::{ctl_binary, node_binary};
+pub use binaries::{ctl_binary, node_binary, register_client_binary};
 pub use change::Change;
 pub use cluster::Live;
 pub use commands::{ctl, done, refused, stderr, stdout};

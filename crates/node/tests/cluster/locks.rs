@@ -13,10 +13,19 @@ use testkit::{Live, PATIENCE, Plan, done, number};
 use types::since_boot;
 
 const ALL: &[u32] = &[1, 2, 3];
+const FIVE: &[u32] = &[1, 2, 3, 4, 5];
 const TTL: Duration = Duration::from_secs(10);
 
 fn three() -> Plan {
-    Plan { safety: Safety::Quorum, ..Plan::new(3, catalog::row(catalog::DEFAULT).unwrap()) }
+    members(3)
+}
+
+fn five() -> Plan {
+    members(5)
+}
+
+fn members(count: u32) -> Plan {
+    Plan { safety: Safety::Quorum, ..Plan::new(count, catalog::row(catalog::DEFAULT).unwrap()) }
 }
 
 /// A lease that a busy machine does not miss. If two members stand in the first election, the winner waits for max_ttl.
