@@ -4,13 +4,14 @@
 use std::future::Future;
 use std::time::Duration;
 
+use locks::LockName;
 use tokio::task::JoinSet;
 use transport::ClientSettings;
 
 use crate::connection::{Client, ClientError};
 use crate::endpoint::Endpoint;
 use crate::ledger::LedgerPage;
-use crate::wire::MemberStatus;
+use crate::wire::{LockPage, MemberStatus};
 use types::Membership;
 
 /// The result of asking one endpoint.
@@ -46,11 +47,22 @@ pub async fn ask_members(
     ask(endpoints, settings, member_timeout, both).await
 }
 
+/// Asks every endpoint for the locks that it knows of, in the same way.
+pub async fn ask_locks(
+    endpoints: &[Endpoint],
+    settings: &ClientSettings,
+    member_timeout: Duration,
+    only: Option<&LockName>,
+) -> Vec<Answer<LockPage>> {
+    let only = only.cloned();
+    ask(endpoints, settings, member_timeout, |client| async move { client.locks(only).await }).await
+}
+
 async fn ask<T, F>(
     endpoints: &[Endpoint],
     settings: &ClientSettings,
     member_timeout: Duration,
-    question: fn(Client) -> F,
+    question: impl FnOnce(Client) -> F + Clone + Send + 'static,
 ) -> Vec<Answer<T>>
 where
     T: Send + 'static,
@@ -59,7 +71,7 @@ where
     let settings = ClientSettings { deadline: member_timeout, ..settings.clone() };
     let mut asked = JoinSet::new();
     for (at, endpoint) in endpoints.iter().cloned().enumerate() {
-        let settings = settings.clone();
+        let (settings, question) = (settings.clone(), question.clone());
         asked.spawn(async move {
             let conversation = async { question(Client::connect_to(&endpoint, &settings).await?).await };
             (at, Answer { result: within(member_timeout, conversation).await, endpoint })

@@ -36,7 +36,7 @@ mod wire;
 
 pub use alarm::Alarm;
 pub use announcement::{Announcement, ElectionCost, ElectionName, Happened, KindCount, Transition};
-pub use ask::{Answer, ask_all, ask_ledgers, ask_members, within};
+pub use ask::{Answer, ask_all, ask_ledgers, ask_locks, ask_members, within};
 pub use attachment::{Attachment, Notice};
 pub use chaos::{CHAOS_MAX, Chaos, Way};
 pub use cluster_file::{ClusterFile, ClusterFileError, DEFAULT_CONFIG, TlsFiles};

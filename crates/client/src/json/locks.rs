@@ -5,13 +5,16 @@ use serde::Serialize;
 
 use crate::wire::{HolderStatus, LockPage, LockStatus};
 
-/// All locks that are held or waited for, by the word of the leader.
+/// All locks that are held or waited for: by the word of the leader and, under a lock algorithm in views, of the others, each of
+/// which knows its own clients.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Locks {
     schema: &'static str,
-    /// The member that told it.
+    /// The leader.
     pub member: u32,
     pub epoch: u64,
+    /// In views: members that did not answer. The locks of their clients are missing here.
+    pub silent: Vec<u32>,
     pub locks: Vec<Lock>,
 }
 
@@ -40,7 +43,20 @@ pub struct Holder {
 impl Locks {
     pub fn new(member: u32, page: LockPage) -> Self {
         let locks = page.locks.into_iter().map(Lock::from).collect();
-        Locks { schema: "conclave.locks/1", member, epoch: page.epoch, locks }
+        Locks { schema: "conclave.locks/1", member, epoch: page.epoch, silent: Vec::new(), locks }
+    }
+
+    /// Adds what another member knows. The order between waiters of two members is not known.
+    pub fn add(&mut self, page: LockPage) {
+        for lock in page.locks.into_iter().map(Lock::from) {
+            match self.locks.binary_search_by(|known| known.name.cmp(&lock.name)) {
+                Ok(at) => {
+                    self.locks[at].holders.extend(lock.holders);
+                    self.locks[at].waiters.extend(lock.waiters);
+                }
+                Err(at) => self.locks.insert(at, lock),
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use client::json::{Lock, Locks};
-use client::{ClientError, LeaderClient, format_duration, within};
+use client::{Answer, ClientError, Endpoint, LeaderClient, format_duration, within};
 use locks::LockName;
 
 use crate::args::Globals;
@@ -16,7 +16,8 @@ const EVERY: Duration = Duration::from_millis(500);
 
 /// List the locks that are held or waited for, with their holders and waiters
 ///
-/// The leader is asked: it alone knows who waits. LEFT is how long the lock stays with its holder if nothing more is heard of
+/// The leader is asked: it alone knows who waits. Under a lock algorithm in views all members are asked, each of which knows the
+/// locks of its own clients; the order between waiters of two members is not known then. LEFT is how long the lock stays with its holder if nothing more is heard of
 /// the holder. A session is named by its number; `ctl lock` prints the number of its own session.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
@@ -55,10 +56,33 @@ async fn ask(target: &Target, cluster: &mut LeaderClient, name: Option<&LockName
         async move { Ok((client.member_id(), client.locks(name).await?)) }
     });
     match within(target.timeout, question).await {
-        Ok((member, page)) => Ok(Locks::new(member, page)),
+        Ok((member, page)) => Ok(with_others(target, Locks::new(member, page), name).await),
         Err(ClientError::Timeout) => Err(no_answer(target).await),
         Err(error) => Err(request_failed("the leader does not list its locks", &error)),
     }
+}
+
+/// Under a lock algorithm in views every member knows the locks of its own clients. Under `central` only the leader answers.
+async fn with_others(target: &Target, mut locks: Locks, name: Option<&LockName>) -> Locks {
+    let others: Vec<Endpoint> =
+        target.endpoints.iter().filter(|endpoint| endpoint.id != Some(locks.member)).cloned().collect();
+    let timeout = target.member_timeout.min(target.timeout);
+    let mut in_views = false;
+    let mut silent = Vec::new();
+    for Answer { endpoint, result } in client::ask_locks(&others, &target.settings, timeout, name).await {
+        match result {
+            Ok(page) => {
+                in_views = true;
+                locks.add(page);
+            }
+            Err(ClientError::Failed { .. }) => {}
+            Err(_) => silent.extend(endpoint.id),
+        }
+    }
+    if in_views {
+        locks.silent = silent;
+    }
+    locks
 }
 
 pub(super) async fn no_answer(target: &Target) -> Failure {
@@ -76,6 +100,10 @@ pub(super) async fn no_answer(target: &Target) -> Failure {
 fn show(document: &Locks, args: &Args, output: Output) -> Result<(), Failure> {
     if output.is_json() {
         return Ok(Output::json(document)?);
+    }
+    if !document.silent.is_empty() {
+        let silent = document.silent.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        eprintln!("ctl: the locks of clients of these members are not listed, because they do not answer: {silent}");
     }
     if document.locks.is_empty() {
         let what = args.lock.as_ref().map_or_else(|| "no lock is held".to_owned(), |name| format!("{name} is free"));

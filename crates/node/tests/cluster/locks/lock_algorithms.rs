@@ -59,3 +59,28 @@ async fn every_lock_algorithm_excludes_before_and_after_the_death_of_a_member() 
         println!("{}: {} sections, one after the other", row.name, tokens.len());
     }
 }
+
+/// Every member knows the locks of its own clients.
+#[tokio::test]
+async fn in_views_the_locks_of_all_members_are_listed_and_can_be_taken() {
+    let lines = "\n[timing]\nlease = \"2s\"\nsuspect_after = \"1s\"\n[locks]\nalgorithm = \"ricart-agrawala\"\n";
+    let mut live = Live::start_with(&three(), lines);
+    live.agreement_on(3, ALL).await;
+    live.voting(ALL).await;
+    let (endpoints, settings) = (live.cluster.endpoints(), live.cluster.settings().clone());
+    let mut held = Vec::new();
+    for (endpoint, name) in endpoints.into_iter().zip(["x", "y", "z"]) {
+        let session = Session::open_within(vec![endpoint], &settings, TTL, testkit::PATIENCE).await.unwrap();
+        session.keep_alive_in_background();
+        held.push(soon(session.lock(name)).await.unwrap());
+    }
+    let (locks, _) = live.json(&["locks"]).await;
+    let names: Vec<&str> = locks["locks"].as_array().unwrap().iter().filter_map(|lock| lock["name"].as_str()).collect();
+    assert_eq!((names, locks["silent"].as_array().unwrap().len()), (vec!["x", "y", "z"], 0), "{locks}");
+    let token = held[0].token().to_string();
+    testkit::refused(&live.ctl(&["unlock", "x", "--token", "7"]).await, 1, &["no holder has the lock"]);
+    testkit::done(&live.ctl(&["unlock", "x", "--token", &token]).await);
+    live.kill(2).await;
+    let listed = live.ctl(&["locks"]).await;
+    assert!(testkit::stderr(&listed).contains("not listed, because they do not answer: 2"), "{listed:?}");
+}
