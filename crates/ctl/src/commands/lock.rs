@@ -107,8 +107,14 @@ pub(crate) async fn run(args: &Args, globals: &Globals) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let taking = async {
         let session = open(args, &target).await?;
-        let guard = session.acquire(&args.lock, args.mode(), args.patience()).await;
-        guard.map(|guard| (session, guard)).map_err(|error| not_taken(args, &error))
+        match session.acquire(&args.lock, args.mode(), args.patience()).await {
+            Ok(guard) => Ok((session, guard)),
+            Err(error) => {
+                // Else it would count as one of the sessions until its ttl is over.
+                let _ = tokio::time::timeout(run::GOODBYE, session.close()).await;
+                Err(not_taken(args, &error))
+            }
+        }
     };
     let (session, guard) = tokio::select! {
         taken = taking => taken?,

@@ -10,7 +10,7 @@ use crate::guard::grace::{self, Room};
 use crate::guard::{self, Charge, Deadlines, End, Progress, Signals, Turn};
 
 /// The clerk is told of the end of the command within this time, or learns of it by the ttl.
-const GOODBYE: Duration = Duration::from_secs(1);
+pub(super) const GOODBYE: Duration = Duration::from_secs(1);
 /// For killing a process tree: finding it, and scheduling delays.
 const MARGIN_MIN: Duration = Duration::from_millis(5);
 
