@@ -1,6 +1,8 @@
 //! Locks over real processes: members are killed, restarted and lost, clients hang and die.
 
+mod limits;
 mod lock_algorithms;
+mod names;
 mod register;
 
 use std::time::Duration;
@@ -43,6 +45,10 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
 /// Waits until so many sessions wait for the lock.
 async fn waiting(live: &Live, name: &str, waiters: usize) {
     let mut cluster = LeaderClient::new(live.cluster.endpoints(), live.cluster.settings());
+    waiting_at(&mut cluster, name, waiters).await;
+}
+
+async fn waiting_at(cluster: &mut LeaderClient, name: &str, waiters: usize) {
     let name = LockName::new(name).unwrap();
     soon(async {
         loop {
@@ -165,7 +171,10 @@ async fn a_killed_leader_loses_no_waiter_and_not_their_order() {
     live.voting(ALL).await;
     let (leader, _) = live.agreement(ALL).await;
     let holder = session(&live, TTL).await;
+    // Until all of them wait.
+    holder.keep_alive_in_background();
     let guard = holder.lock("a").await.unwrap();
+    let mut cluster = LeaderClient::new(live.cluster.endpoints(), live.cluster.settings());
     let (served, mut order) = tokio::sync::mpsc::unbounded_channel();
     for number in 0..waiters {
         let (waiter, served) = (session(&live, TTL).await, served.clone());
@@ -174,8 +183,9 @@ async fn a_killed_leader_loses_no_waiter_and_not_their_order() {
             served.send((number, guard.token())).unwrap();
             guard.release().await.unwrap();
         });
-        waiting(&live, "a", number + 1).await;
+        waiting_at(&mut cluster, "a", number + 1).await;
     }
+    println!("{waiters} sessions wait");
     live.kill(leader).await;
     let rest: Vec<u32> = ALL.iter().copied().filter(|&id| id != leader).collect();
     guard.protect(live.agreement(&rest)).await.expect("the holder keeps it");

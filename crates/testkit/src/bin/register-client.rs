@@ -13,11 +13,11 @@ use types::Dice;
 
 type Failure = Box<dyn std::error::Error>;
 
-const OPENING: Duration = Duration::from_secs(120);
+const OPENING: Duration = Duration::from_mins(2);
 /// One turn in so many is slow.
 const SLOW: u64 = 32;
 /// One turn in so many outlasts the death of a leader.
-const LONG: u64 = 400;
+const LONG: u64 = 1000;
 const LONG_MS: u64 = 1500;
 
 struct Worker {

@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use client::Client;
+use locks::catalog::{Kind, rows};
 use testkit::client_log::Told;
 use testkit::lock_history::judge;
 use testkit::register::Register;
@@ -25,11 +26,11 @@ struct Soak {
     clients: u32,
     /// Faults of members; those of clients come beside them.
     faults: u32,
-    /// Between two faults of members, up to three times this long.
+    /// Between two faults of members, and of clients, up to three times this long.
     rest: Duration,
     algorithm: &'static str,
     /// Of the config.
-    lines: &'static str,
+    timing: &'static str,
 }
 
 /// What the clients told, all of them together.
@@ -46,20 +47,40 @@ async fn no_stale_write_is_accepted_and_no_waiter_is_lost_whatever_fails() {
         cycles: number("CONCLAVE_LOCK_CYCLES", 300),
         clients: number("CONCLAVE_LOCK_CLIENTS", 10) as u32,
         faults: faults::KINDS,
-        rest: Duration::from_millis(number("CONCLAVE_LOCK_REST_MS", 50)),
+        rest: rest(),
         algorithm: "central",
-        lines: "max_ttl = \"8s\"\n",
+        timing: "",
     };
-    let (_, outcome) = soak.run().await;
+    let outcome = soak.run().await;
     assert_eq!(outcome.lost_by_steady, [], "waiters that were there all the time");
 }
 
+/// A session belongs to the member that it is connected to, and ends with it: that is an error which the client hears.
+#[tokio::test]
+async fn no_stale_write_is_accepted_under_any_algorithm_in_views() {
+    for row in rows().filter(|row| matches!(row.kind, Kind::Views(_))) {
+        let soak = Soak {
+            cycles: number("CONCLAVE_LOCK_VIEW_CYCLES", 20),
+            clients: number("CONCLAVE_LOCK_VIEW_CLIENTS", 5) as u32,
+            faults: 2,
+            rest: rest(),
+            algorithm: row.name,
+            timing: "[timing]\nlease = \"1s\"\nsuspect_after = \"500ms\"\n",
+        };
+        soak.run().await;
+    }
+}
+
+fn rest() -> Duration {
+    Duration::from_millis(number("CONCLAVE_LOCK_REST_MS", 50))
+}
+
 impl Soak {
-    async fn run(&self) -> (Live, Outcome) {
+    async fn run(&self) -> Outcome {
         let seed = number("CONCLAVE_LOCK_SEED", 1);
         let mut dice = Dice(seed);
         let plan = Plan { chaos: true, ..five() };
-        let lines = format!("\n[locks]\nalgorithm = \"{}\"\n{}", self.algorithm, self.lines);
+        let lines = format!("\n{}[locks]\nmax_ttl = \"8s\"\nalgorithm = \"{}\"\n", self.timing, self.algorithm);
         let mut live = Live::alone_with(&plan, &lines);
         live.agreement(FIVE).await;
         live.voting(FIVE).await;
@@ -67,9 +88,9 @@ impl Soak {
         let (over, began) = (Cell::new(false), Instant::now());
         let register = Register::open(&clients.register()).unwrap();
         let mut moods = Dice(dice.roll());
-        let (members, _) = tokio::join!(
+        let (members, ()) = tokio::join!(
             faults::of_members(&mut live, &register, self, &mut dice, &over),
-            clients.faults(&mut moods, &over)
+            clients.faults(self.rest, &mut moods, &over)
         );
         clients.stop().await;
         let outcome = clients.outcome();
@@ -87,7 +108,7 @@ impl Soak {
         );
         check(register, &outcome);
         nothing_left(&live).await;
-        (live, outcome)
+        outcome
     }
 }
 

@@ -100,8 +100,8 @@ impl Clients {
         self.running.push(Process { number, kind, gate, child });
     }
 
-    /// One fault after another, until the members' faults are over.
-    pub(super) async fn faults(&mut self, dice: &mut Dice, over: &Cell<bool>) {
+    /// One fault after another, until the members' faults are over. Each holds up all others for a ttl.
+    pub(super) async fn faults(&mut self, rest: Duration, dice: &mut Dice, over: &Cell<bool>) {
         while !over.get() {
             let troubled: Vec<usize> =
                 (0..self.running.len()).filter(|&at| self.running[at].kind != Kind::Steady).collect();
@@ -121,7 +121,7 @@ impl Clients {
                 tokio::time::sleep(pause).await;
                 signal(&self.running[at].child, Signal::CONT);
             }
-            tokio::time::sleep(pause / 2).await;
+            tokio::time::sleep(rest * (dice.roll() % 4) as u32).await;
         }
     }
 
