@@ -185,9 +185,23 @@ pub trait Election: Protocol<Command = Campaign, Event = Outcome, Settings = Set
         None
     }
 
-    /// The machine never sees an id, so chance decides which node wins, and a further election would not help the best
-    /// one.
-    const ANONYMOUS: bool = false;
+    /// No id decides which node wins, but chance: a further election would not help the best one.
+    const CHANCE_DECIDES: bool = false;
+
+    /// Do members vote that may not be elected? The machine then hears of every member, whether it stands or not, and
+    /// whether its own member stands by [`Input::PeerUp`] and [`Input::PeerDown`] of itself.
+    const VOTES: bool = false;
+
+    /// The vote of the sender that this message gives, as (term, candidate), for checkers.
+    fn vote(_me: NodeId, _to: Self::Link, _: &Self::Message) -> Option<(Epoch, NodeId)> {
+        None
+    }
+
+    /// Can a leader hand over to a chosen node?
+    const HANDS_OVER: bool = false;
+
+    /// Leadership is to go to this node.
+    fn hand_over(&mut self, _: &Ctx<'_>, _to: NodeId, _: &mut impl Outbox<Self>) {}
 
     /// The published state vector, for algorithms whose correctness is stated over one.
     fn state_vector(&self) -> Option<StateVector> {

@@ -2,15 +2,23 @@
 
 use std::time::Duration;
 
-use types::Wins;
+use types::{NodeId, Wins};
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
     pub wins: Wins,
     /// Bully's T: an answer that has not arrived within this time will not arrive.
     pub answer_timeout: Duration,
     /// Bully's T': a member that answered must have announced a coordinator within this time.
     pub coordinator_timeout: Duration,
+    /// Members without a vote, where an algorithm counts votes.
+    pub learners: Vec<NodeId>,
+}
+
+impl Settings {
+    pub fn votes(&self, id: NodeId) -> bool {
+        !self.learners.contains(&id)
+    }
 }
 
 impl Default for Settings {
@@ -19,6 +27,7 @@ impl Default for Settings {
             wins: Wins::Highest,
             answer_timeout: Duration::from_millis(100),
             coordinator_timeout: Duration::from_millis(300),
+            learners: Vec::new(),
         }
     }
 }

@@ -205,6 +205,8 @@ pub struct ElectionKind {
     pub continuous: bool,
     /// Its decisions have numbers of their own, which no two winners share.
     pub has_terms: bool,
+    /// Its leader can hand over to a chosen member.
+    pub hands_over: bool,
 }
 
 /// What this member knows of its connection to another member.
@@ -261,6 +263,8 @@ pub enum AuthorityEvent {
     ResetElection,
     /// Open an election.
     OpenElection,
+    /// The election machine hands leadership over to this member.
+    HandOver(NodeId),
     /// Send a heartbeat: to all members, to one member, or on a ring to all neighbours but one.
     TellAll,
     Tell(NodeId),

@@ -217,7 +217,8 @@ impl<E: Election, A: Authority> Member<E, A> {
             Envelope::Join { round, participants, .. } => self.join(ctx, at, round, participants, out),
             Envelope::Authority(message) => self.step_authority(ctx, Input::Message { from, message }, out),
             Envelope::Plain { link, hops, message } => {
-                if self.stands(ctx) && self.detector.stands(at) && !self.candidacy.passes_over(at) {
+                let both_stand = E::VOTES || (self.stands(ctx) && self.detector.stands(at));
+                if both_stand && !self.candidacy.passes_over(at) {
                     self.deliver(ctx, at, (link, hops, message), out);
                 }
             }

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use algorithms::drive::{Effect, Effects};
-use algorithms::{Ctx, Election, Input, Life, Link, View};
+use algorithms::{Ctx, Election, Input, Life, Link, NodeId, View};
 
 use crate::authority::ElectionKind;
 use crate::messages::{Context, Round};
@@ -44,7 +44,11 @@ impl<E: Election> RoundState<E> {
         let mut effects = Effects::default();
         let machine = E::start(&inner(ctx, ctx.view), record.clone(), &mut effects);
         RoundState {
-            kind: ElectionKind { continuous: E::LIFE == Life::Continuous, has_terms: E::HAS_TERMS },
+            kind: ElectionKind {
+                continuous: E::LIFE == Life::Continuous,
+                has_terms: E::HAS_TERMS,
+                hands_over: E::HANDS_OVER,
+            },
             round: None,
             participants: FullPos::all(ctx.view).collect(),
             view: ctx.view.clone(),
@@ -179,6 +183,11 @@ impl<E: Election> RoundState<E> {
             // States that differ only in the hops of the last message are one state to the model checker.
             self.effects.received(0);
         }
+    }
+
+    /// Leadership is to go to this member; the caller carries out the effects.
+    pub(crate) fn hand_over(&mut self, ctx: &Context<'_>, to: NodeId) {
+        self.machine.hand_over(&inner(ctx, &self.view), to, &mut self.effects);
     }
 
     pub(crate) fn next_effect(&mut self) -> Option<Effect<E>> {

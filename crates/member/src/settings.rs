@@ -18,10 +18,8 @@ pub struct Settings {
     pub preempt_after_max: Duration,
     pub timing: Timing,
     pub on_close: OnClose,
-    /// Vote and never lead.
+    /// Vote and never lead. Members that do neither are the learners of `election`.
     pub witnesses: Vec<NodeId>,
-    /// Neither vote nor lead.
-    pub learners: Vec<NodeId>,
     pub founding: Founding,
     /// Do the voters of this election agree on an id of the cluster? One election of a process does.
     pub names_cluster: bool,
@@ -34,7 +32,7 @@ pub struct Settings {
 
 impl Settings {
     pub fn votes(&self, id: NodeId) -> bool {
-        !self.learners.contains(&id)
+        self.election.votes(id)
     }
 
     pub fn may_lead(&self, id: NodeId) -> bool {
@@ -78,7 +76,6 @@ impl Default for Settings {
             timing: Timing::default(),
             on_close: OnClose::WaitLease,
             witnesses: Vec::new(),
-            learners: Vec::new(),
             founding: Founding::default(),
             names_cluster: false,
             list: Arc::default(),

@@ -57,6 +57,8 @@ pub(crate) trait Instance: Send {
     fn incarnation(&self) -> Incarnation;
     /// Is there a possible successor if this member steps down?
     fn has_successor(&self) -> bool;
+    /// Can its leader hand over to a chosen member?
+    fn hands_over(&self) -> bool;
     /// Does it know what was granted before its disk began?
     fn knows_the_past(&self) -> bool;
     /// The id that the voters of this cluster have agreed on.
@@ -100,7 +102,7 @@ impl Setup {
         roster.put_into(&mut self.settings);
         if self.refused {
             // To the other members it is still a voter, one that does not answer.
-            self.settings.learners.push(self.me.id);
+            self.settings.election.learners.push(self.me.id);
         }
         let view = roster.view(self.view.topology(), &self.links);
         std::mem::replace(&mut self.view, view)
@@ -279,6 +281,10 @@ impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
 
     fn has_successor(&self) -> bool {
         self.driver.machine().best_successor(&context(&self.setup, 0)).is_some()
+    }
+
+    fn hands_over(&self) -> bool {
+        A::ELECTION_PROPOSES || E::HANDS_OVER
     }
 
     fn knows_the_past(&self) -> bool {

@@ -74,7 +74,7 @@ impl Roster {
     pub(crate) fn put_into(&self, settings: &mut Settings) {
         let with_role = |role| self.members.iter().filter(move |listed| listed.role == role);
         settings.witnesses = with_role(PeerRole::Witness).map(|listed| listed.uid.id).collect();
-        settings.learners = with_role(PeerRole::Learner).map(|listed| listed.uid.id).collect();
+        settings.election.learners = with_role(PeerRole::Learner).map(|listed| listed.uid.id).collect();
         settings.list = Arc::clone(&self.list);
     }
 }
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!((outside.me().priority, outside.ids().map(|id| id.0).collect::<Vec<_>>()), (0, vec![1, 2, 3, 9]));
         let mut settings = Settings::default();
         outside.put_into(&mut settings);
-        assert_eq!((settings.learners, settings.list.members.len()), (vec![NodeId(9)], 3));
+        assert_eq!((settings.election.learners, settings.list.members.len()), (vec![NodeId(9)], 3));
         assert_eq!(outside.peers().len(), 3);
         assert_eq!(Roster::new(list(1..=256), NodeId(999)).ids().count(), PEERS_MAX);
         assert_eq!(Roster::new(Arc::default(), NodeId(9)).ids().collect::<Vec<_>>(), [NodeId(9)]);

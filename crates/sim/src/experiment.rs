@@ -331,7 +331,7 @@ impl Visitor for IgnoredBy {
     type Output = Ignores;
 
     fn election<E: Election>(self, _: &'static Row) -> Ignores {
-        Ignores { schedule: false, initiators: false, wins: E::ANONYMOUS }
+        Ignores { schedule: false, initiators: false, wins: E::CHANCE_DECIDES }
     }
 
     fn rounds<R: Rounds>(self, _: &'static Row) -> Ignores {

@@ -92,7 +92,7 @@ impl Protocol for ItaiRodeh {
 }
 
 impl Election for ItaiRodeh {
-    const ANONYMOUS: bool = true;
+    const CHANCE_DECIDES: bool = true;
 }
 
 impl ItaiRodeh {

@@ -10,9 +10,7 @@ use algorithms::drive::{Dice, Driver, Effect};
 use algorithms::election::bully::Bully;
 use algorithms::election::bully_1982::Bully1982;
 use algorithms::election::invitation::Invitation;
-use algorithms::{
-    Campaign, Ctx, Election, Input, Outcome, Protocol, Settings, StateVector, Status, Topology, View, Wins,
-};
+use algorithms::{Campaign, Ctx, Election, Input, Outcome, Protocol, Settings, StateVector, Status, Topology, View};
 
 use crate::subject::{uids, view};
 
@@ -76,7 +74,7 @@ impl<E: Election<Link = algorithms::NodeId>> Timed<E> {
         let answer_timeout = DELAY.mul_f64(timeout);
         let mut timed = Timed {
             view: view(Topology::Mesh, uids(&(1..=n as u32).collect::<Vec<_>>())),
-            settings: Settings { wins: Wins::Highest, answer_timeout, coordinator_timeout: answer_timeout * factor },
+            settings: Settings { answer_timeout, coordinator_timeout: answer_timeout * factor, ..Settings::default() },
             dice: Dice(seed),
             now: Duration::ZERO,
             sequence: 0,

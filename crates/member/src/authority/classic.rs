@@ -25,6 +25,8 @@ pub struct Classic {
     has_child: bool,
     /// This member resigns as soon as its children have stopped.
     resigning: bool,
+    /// The member that it hands over to, where the election can do that.
+    successor: Option<NodeId>,
 }
 
 /// Classic members exchange nothing but heartbeats and the algorithm's messages.
@@ -53,7 +55,8 @@ impl Protocol for Classic {
         let belief = Belief::start(ctx, stored.incarnation.next(ctx.dice), stored);
         let min_epoch = Epoch(belief.attempts().first().0);
         out.persist(belief.record());
-        Classic { belief, election: ElectionKind::default(), min_epoch, has_child: false, resigning: false }
+        let election = ElectionKind::default();
+        Classic { belief, election, min_epoch, has_child: false, resigning: false, successor: None }
     }
 
     fn step(&mut self, ctx: &Context<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
@@ -144,7 +147,14 @@ impl Classic {
             AuthorityCommand::TakeOver | AuthorityCommand::Reelect { .. } => {
                 out.announce(AuthorityEvent::OpenElection);
             }
-            AuthorityCommand::StepDown { .. } => self.step_down(ctx, out),
+            AuthorityCommand::StepDown { successor } => {
+                self.successor = successor.filter(|_| self.election.hands_over);
+                self.step_down(ctx, out);
+            }
+            AuthorityCommand::Transfer(to) if self.election.hands_over => {
+                self.successor = Some(to);
+                self.step_down(ctx, out);
+            }
             AuthorityCommand::Attached(attached) => {
                 self.has_child = attached;
                 if self.resigning {
@@ -152,7 +162,7 @@ impl Classic {
                 }
             }
             // The heartbeat of an anonymous winner names it; the watchdog waits for that. A chosen successor needs a
-            // lease.
+            // lease, or an election that can hand over.
             AuthorityCommand::OtherWon { winner: None, .. }
             | AuthorityCommand::Transfer(_)
             | AuthorityCommand::Closed(_)
@@ -193,7 +203,11 @@ impl Classic {
         out: &mut impl Outbox<Self>,
     ) {
         if reach == Reach::Down {
-            return out.announce(AuthorityEvent::OpenElection);
+            // A machine that is never reset hears of the death itself, and elects again.
+            if !self.election.continuous {
+                out.announce(AuthorityEvent::OpenElection);
+            }
+            return;
         }
         if let Some(attempt) = attempt {
             self.see(ctx, attempt, out);
@@ -205,7 +219,8 @@ impl Classic {
         if self.leader().is_some_and(|mine| mine.epoch > claim.epoch) {
             return;
         }
-        if self.election.has_terms && claim.epoch < self.min_epoch {
+        // A term has one leader: the election itself may name it again after it was lost.
+        if self.election.has_terms && claim.epoch < self.belief.followed() {
             return;
         }
         let new_epoch = self.belief.follow(claim, source);
@@ -243,6 +258,11 @@ impl Classic {
         self.resigning = true;
         if self.has_child {
             return out.announce(AuthorityEvent::StopChildren);
+        }
+        if let Some(to) = self.successor.take() {
+            // It leads until its successor has been elected.
+            self.resigning = false;
+            return out.announce(AuthorityEvent::HandOver(to));
         }
         out.announce(AuthorityEvent::ResetElection);
         self.drop_leader(ctx, Cause::SteppedDown, out);
@@ -301,7 +321,8 @@ impl Classic {
         if !self.election.has_terms {
             self.see(ctx, attempt, out);
         }
-        if self.election.continuous && self.belief.leads(ctx) && ctx.beats(ctx.me, claim.uid) {
+        let merges = self.election.continuous && !self.election.has_terms;
+        if merges && self.belief.leads(ctx) && ctx.beats(ctx.me, claim.uid) {
             // Two coordinators met: the algorithm itself must merge their groups.
             return out.announce(AuthorityEvent::OpenElection);
         }

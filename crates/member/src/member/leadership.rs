@@ -93,6 +93,10 @@ impl<E: Election, A: Authority> Member<E, A> {
     fn grant_wish(&mut self, ctx: &Context<'_>, wish: &AuthorityEvent, out: &mut impl Outbox<Self>) {
         match *wish {
             AuthorityEvent::OpenElection => self.open(ctx, out),
+            AuthorityEvent::HandOver(to) => {
+                self.round.hand_over(ctx, to);
+                self.carry_out_algorithm(ctx, out);
+            }
             AuthorityEvent::ResetElection => {
                 self.cancel_algorithm_timers(out);
                 self.round.restart(ctx);

@@ -100,6 +100,9 @@ impl<E: Election, A: Authority> Member<E, A> {
         if !self.candidacy.tell_stands(stands) {
             return;
         }
+        if E::VOTES {
+            self.tell_algorithm(ctx, self.at, stands, out);
+        }
         self.tell_all(ctx, out);
         self.start_when_complete(ctx, out);
         let leaderless = self.authority.leader().is_none();
@@ -115,7 +118,7 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     /// Does a better member take over from a healthy leader?
     pub(super) fn preempts(ctx: &Context<'_>) -> bool {
-        ctx.settings.preempt && !E::ANONYMOUS
+        ctx.settings.preempt && !E::CHANCE_DECIDES
     }
 
     fn watch(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {

@@ -15,7 +15,7 @@ use member::{
 };
 
 use crate::bench::{Bench, Wanted, mesh, ring};
-use crate::reigns::{LEASE, bid_of, holder};
+use crate::reigns::{LEASE, bid_of, holder, learner};
 use crate::single::{One, beat, beat_of, beats, became, in_rounds, meet, participants, set, settled};
 
 fn classic(me: u32, view: View, settings: Settings) -> One<Bully, Classic> {
@@ -277,7 +277,7 @@ fn under_quorum_a_better_member_asks_the_leader_to_hand_over() {
 fn witnesses_and_learners_say_what_they_are_and_never_stand() {
     for (settings, role) in [
         (Settings { witnesses: vec![NodeId(1)], ..Settings::default() }, Role::Witness),
-        (Settings { learners: vec![NodeId(1)], ..Settings::default() }, Role::Learner),
+        (Settings { election: learner(1), ..Settings::default() }, Role::Learner),
     ] {
         let mut one = classic(1, three(), settings);
         assert_eq!(one.machine.standing().role, role);

@@ -8,7 +8,7 @@ use member::{LeaseTimer, OnClose, Settings};
 
 use crate::bench::{Bench, mesh};
 use crate::reigns::{
-    Bid, bid, bid_of, bids, fresh_vote, grant, holder, lets_go, released, request_of_probe, settings, settled,
+    Bid, bid, bid_of, bids, fresh_vote, grant, holder, learner, lets_go, released, request_of_probe, settings, settled,
     settled_at, started,
 };
 
@@ -72,7 +72,7 @@ fn a_majority_of_all_voters_makes_a_leader_and_witnesses_are_voters() {
     assert!(grant(&mut one, &[2, 2], bid).is_empty());
     assert!(matches!(grant(&mut one, &[5], bid)[..], [ReignEvent::Leading { epoch: Epoch(1), .. }]));
 
-    let settings = Settings { learners: vec![NodeId(2)], witnesses: vec![NodeId(3)], ..settings(OnClose::WaitLease) };
+    let settings = Settings { election: learner(2), witnesses: vec![NodeId(3)], ..settings(OnClose::WaitLease) };
     let (mut one, _) = started(settings, Some(fresh_vote()));
     one.fire(ReignTimer::Settle);
     let request = request_of_probe(&one.tell(ReignCommand::Want)).expect("it asks");

@@ -10,9 +10,9 @@ use crate::bench::{Bench, Wanted, mesh};
 
 type One = Bench<Classic>;
 
-const PER_ROUND: ElectionKind = ElectionKind { continuous: false, has_terms: false };
-const CONTINUOUS: ElectionKind = ElectionKind { continuous: true, has_terms: false };
-const TERMS: ElectionKind = ElectionKind { continuous: true, has_terms: true };
+const PER_ROUND: ElectionKind = ElectionKind { continuous: false, has_terms: false, hands_over: false };
+const CONTINUOUS: ElectionKind = ElectionKind { continuous: true, has_terms: false, hands_over: false };
+const TERMS: ElectionKind = ElectionKind { continuous: true, has_terms: true, hands_over: true };
 
 /// Member `me` of three: of an attempt 1, 2 and 3 claim the first, second and third epoch.
 fn member(me: u32, kind: ElectionKind, stored: Option<BeliefRecord>) -> One {
@@ -330,4 +330,38 @@ fn a_winner_of_an_attempt_that_the_sitting_leader_has_moved_past_does_not_claim_
     assert_eq!(one.machine.leader(), Some(claim(3, 5)));
     let won = Told::Won { attempt: Some(Attempt(6)), term: None };
     assert_eq!(follows(&one.tell(won)), Some((Some(claim(1, 6)), Cause::Elected)), "a later attempt is won");
+}
+
+fn other_won(id: u32, term: u64) -> Told {
+    let (winner, term) = (Some(Uid::plain(id)), Some(Epoch(term)));
+    Told::OtherWon { winner, reach: Reach::Connected, via: None, attempt: None, term }
+}
+
+#[test]
+fn the_election_itself_may_name_the_leader_of_a_lost_term_again_and_never_an_older_one() {
+    let mut one = member(1, TERMS, None);
+    one.tell(other_won(2, 42));
+    one.tell(Told::LeaderGone);
+    assert_eq!(follows(&hear(&mut one, Some(claim(2, 42)), Reach::Connected)), None, "a report may be out of date");
+    assert_eq!(follows(&one.tell(other_won(2, 42))), Some((Some(claim(2, 42)), Cause::OtherElected)));
+    one.tell(Told::LeaderGone);
+    assert_eq!(follows(&one.tell(other_won(3, 41))), None);
+}
+
+#[test]
+fn a_leader_hands_over_where_the_election_can_and_its_children_have_stopped() {
+    let mut one = member(1, TERMS, None);
+    one.tell(Told::Won { attempt: None, term: Some(Epoch(2)) });
+    one.tell(Told::Attached(true));
+    assert_eq!(one.tell(Told::Transfer(NodeId(3))).announced(), [Says::StopChildren]);
+    assert_eq!(one.tell(Told::Attached(false)).announced(), [Says::HandOver(NodeId(3))]);
+    assert_eq!(one.machine.leader(), Some(claim(1, 2)), "it leads until another one is elected");
+    assert_eq!(one.tell(Told::StepDown { successor: Some(NodeId(2)) }).announced(), [Says::HandOver(NodeId(2))]);
+    let insists = one.tell(Told::StepDown { successor: None }).announced();
+    assert_eq!(insists.first(), Some(&Says::ResetElection));
+    assert_eq!(one.machine.leader(), None);
+
+    let mut one = leader(1, 3);
+    assert_eq!(one.tell(Told::Transfer(NodeId(3))).announced(), [], "other elections cannot");
+    assert_eq!(one.tell(Told::StepDown { successor: Some(NodeId(3)) }).announced().first(), Some(&Says::ResetElection));
 }

@@ -8,7 +8,7 @@ use member::{Founding, OnClose, Settings};
 use types::ClusterId;
 
 use crate::bench::{Bench, Wanted};
-use crate::reigns::{bid, bid_of, bids, fresh_vote, grant, holder, settings, settled_at, started};
+use crate::reigns::{bid, bid_of, bids, fresh_vote, grant, holder, learner, settings, settled_at, started};
 
 const LEAP: u64 = 1 << 20;
 
@@ -206,9 +206,10 @@ fn acks(wanted: &Wanted<Reign>) -> bool {
 
 #[test]
 fn a_learner_takes_no_part_in_the_id() {
-    let learners = vec![NodeId(1)];
-    let (mut one, _) =
-        started(Settings { names_cluster: true, learners, ..settings(OnClose::WaitLease) }, Some(fresh_vote()));
+    let (mut one, _) = started(
+        Settings { names_cluster: true, election: learner(1), ..settings(OnClose::WaitLease) },
+        Some(fresh_vote()),
+    );
     one.fire(ReignTimer::Settle);
     assert!(one.get(2, propose(2, 0, mark(7, 0, true))).is_nothing());
 }

@@ -38,6 +38,11 @@ pub(crate) fn settings(on_close: OnClose) -> Settings {
     Settings { on_close, preempt: false, ..Settings::default() }
 }
 
+/// This member has no vote.
+pub(crate) fn learner(id: u32) -> algorithms::Settings {
+    algorithms::Settings { learners: vec![NodeId(id)], ..algorithms::Settings::default() }
+}
+
 pub(crate) fn started(settings: Settings, vote: Option<Vote>) -> (Bench<Reign>, Wanted<Reign>) {
     let stored = VoterRecord { incarnation: Incarnation { counter: 1, nonce: 1 }, vote, cluster: None };
     Bench::start(1, mesh(&[1, 2, 3]), settings, Some(stored))

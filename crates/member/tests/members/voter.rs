@@ -10,7 +10,7 @@ use member::reign::{Holder, LockPast, Msg, Reign, ReignCommand, ReignEvent, Reig
 use member::{Incarnation, OnClose, Settings};
 
 use crate::bench::{Bench, Wanted};
-use crate::reigns::{LEASE, bid_of, blank, fresh_vote, holder, released, settings, settled, started};
+use crate::reigns::{LEASE, bid_of, blank, fresh_vote, holder, learner, released, settings, settled, started};
 
 fn acks(wanted: &Wanted<Reign>) -> bool {
     wanted.place(|effect| matches!(effect, Effect::Send { message: Msg::Ack { .. }, .. })).is_some()
@@ -231,7 +231,7 @@ fn answers_of_another_time_or_of_members_without_a_vote_tell_a_blank_voter_nothi
     );
     assert!(one.machine.is_blank(), "that was an answer to an earlier process");
 
-    let learners = Settings { learners: vec![NodeId(3)], ..settings(OnClose::WaitLease) };
+    let learners = Settings { election: learner(3), ..settings(OnClose::WaitLease) };
     let (mut one, _) = started(learners, None);
     one.fire(ReignTimer::Settle);
     reply(&mut one, 2, Some(4));
@@ -289,7 +289,7 @@ fn the_latest_request_says_whether_the_holder_has_a_child_even_if_requests_overt
 
 #[test]
 fn a_learner_is_asked_and_does_not_answer() {
-    let settings = Settings { learners: vec![NodeId(1)], ..settings(OnClose::WaitLease) };
+    let settings = Settings { election: learner(1), ..settings(OnClose::WaitLease) };
     let (mut one, _) = started(settings, Some(fresh_vote()));
     one.fire(ReignTimer::Settle);
     assert!(one.get(2, bid_of(2, 5, 1)).is_nothing());

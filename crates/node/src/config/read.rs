@@ -249,14 +249,13 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
         row,
         safety: cluster.safety.map_or(Safety::Quorum, |found| found.value),
         settings: Settings {
-            election: election(draft, row),
+            election: algorithms::Settings { learners: with_role(PeerRole::Learner), ..election(draft, row) },
             preempt: cluster.preempt.is_none_or(|found| found.value),
             preempt_after: or(cluster.preempt_after, Settings::default().preempt_after.max(2 * timing.lease)),
             founding: Founding { bootstrap, ..Founding::default() },
             timing,
             on_close: draft.timing.on_close.map_or(OnClose::default(), |found| found.value),
             witnesses: with_role(PeerRole::Witness),
-            learners: with_role(PeerRole::Learner),
             ..Settings::default()
         },
         instances: draft.instances.iter().filter_map(resolve_instance).collect(),
@@ -297,6 +296,7 @@ fn election(draft: &Draft, row: &Row) -> algorithms::Settings {
         wins: draft.cluster.wins.map_or(row.wins, |found| found.value),
         answer_timeout,
         coordinator_timeout: or(draft.timing.coordinator_timeout, coordinator_timeout),
+        ..default
     }
 }
 

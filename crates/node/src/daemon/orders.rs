@@ -10,8 +10,10 @@ use super::{Daemon, failed};
 impl Daemon {
     pub(super) fn transfer(&mut self, instance: InstanceId, to: NodeId) -> Response {
         let able = self.roster.list().may_lead(to);
-        if self.config.safety == Safety::Classic {
-            let why = "a chosen successor needs safety = \"quorum\"; `ctl step-down` lets the other members elect one";
+        let Some(running) = self.instances.get(&instance) else { return unknown(instance) };
+        if !running.machine.hands_over() {
+            let why = "under safety = \"classic\" this algorithm cannot hand over to a chosen member; `ctl step-down` lets \
+                       the other members elect one";
             failed(FailCode::Failed, why.into())
         } else if to == self.id && self.leads(instance) {
             Response::Done

@@ -120,7 +120,8 @@ impl Verdict {
 /// Messages take at most one round, so T = 3 rounds is more than a call and its reply; T' is the row's multiple.
 pub(crate) fn settings(row: &Row, wins: Wins) -> Settings {
     let answer_timeout = 3 * ROUND_TIME;
-    Settings { wins, answer_timeout, coordinator_timeout: answer_timeout * row.coordinator_factor.max(2) }
+    let coordinator_timeout = answer_timeout * row.coordinator_factor.max(2);
+    Settings { wins, answer_timeout, coordinator_timeout, ..Settings::default() }
 }
 
 /// `links`: of a graph.

@@ -170,7 +170,7 @@ fn roles(settings: &mut Settings, view: &View, rng: &mut Rng) {
     for uid in &view.members()[1..] {
         match rng.below(4) {
             0 => settings.witnesses.push(uid.id),
-            1 => settings.learners.push(uid.id),
+            1 => settings.election.learners.push(uid.id),
             _ => {}
         }
     }

@@ -131,10 +131,15 @@ impl<M: model::members::Subject, B: Bug<M>> model::members::Subject for Planted<
 impl<M: algorithms::Election, B: Bug<M>> algorithms::Election for Planted<M, B> {
     const LIFE: algorithms::Life = M::LIFE;
     const HAS_TERMS: bool = M::HAS_TERMS;
-    const ANONYMOUS: bool = M::ANONYMOUS;
+    const CHANCE_DECIDES: bool = M::CHANCE_DECIDES;
+    const VOTES: bool = M::VOTES;
 
     fn term(&self) -> Option<algorithms::Epoch> {
         self.machine.term()
+    }
+
+    fn vote(me: NodeId, to: M::Link, message: &M::Message) -> Option<(algorithms::Epoch, NodeId)> {
+        M::vote(me, to, message)
     }
 }
 
