@@ -7,7 +7,7 @@ pub mod mutex;
 use crate::election::{
     bully, bully_1982, by_lock, chang_roberts, chang_roberts_substitute, dfs, dolev_klawe_rodeh, dolev_klawe_rodeh_b,
     echo, franklin, hirschberg_sinclair, hirschberg_sinclair_reply, improved_bully, invitation, itai_rodeh, le_lann,
-    modified_bully, modified_ring, modified_ring_literal, peterson, ring_list, time_slice, variable_speeds,
+    modified_bully, modified_ring, modified_ring_literal, peterson, raft, ring_list, time_slice, variable_speeds,
 };
 use crate::mutex::ricart_agrawala::RicartAgrawala;
 use crate::protocol::{Election, Rounds};
@@ -56,6 +56,8 @@ pub enum Elects {
     BestCandidate,
     /// The member that started first, as far as the members can tell.
     FirstCandidate,
+    /// A candidate with the votes of a majority. Without a living majority no member wins.
+    Majority,
     /// Any member: chance decides.
     Anyone,
 }
@@ -168,6 +170,17 @@ catalog! {
         coordinator_factor: 6,
         bounds: theory::invitation_bounds,
         expect: theory::invitation,
+        ..RING
+    };
+    election raft::Raft => Row {
+        name: "raft",
+        paper: "Ongaro & Ousterhout 2014",
+        topology: Topology::Mesh,
+        elects: Elects::Majority,
+        assumes: "a majority lives; progress when messages are fast compared with T'",
+        coordinator_factor: 10,
+        bounds: theory::raft_bounds,
+        expect: theory::raft,
         ..RING
     };
     election chang_roberts::OwnProbeFirst => Row {

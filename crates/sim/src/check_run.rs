@@ -28,16 +28,21 @@ pub(crate) fn stuck(run: &Experiment, trail: &Trail) -> Option<String> {
     if run.crashes.is_empty() || undecided == 0 || covered(run) {
         return None;
     }
+    let assumes = match run.row.elects {
+        Elects::Majority => "a majority of the nodes lives",
+        _ => "no node crashes during an election",
+    };
     Some(format!(
         "stuck: outside the model: {undecided} of {} nodes never learnt the result, and the published algorithm assumes that \
-         no node crashes during an election",
+         {assumes}",
         run.ids.len()
     ))
 }
 
 /// Does the published algorithm cover the crashes of this run?
 fn covered(run: &Experiment) -> bool {
-    run.row.topology == Topology::Mesh && run.crashes.iter().all(|crash| crash.1 == 0)
+    let can_elect = run.row.elects != Elects::Majority || 2 * run.crashes.len() < run.ids.len();
+    run.row.topology == Topology::Mesh && can_elect && run.crashes.iter().all(|crash| crash.1 == 0)
 }
 
 /// Exactly one node won and all other living nodes follow it. If nodes crashed and the algorithm does not cover that, the
@@ -70,7 +75,7 @@ fn right_winner(run: &Experiment, trail: &Trail, report: &Report, broken: &mut V
     let eligible = |at: &usize| match run.row.elects {
         Elects::Best => true,
         Elects::BestCandidate => run.initiators.contains(*at),
-        Elects::FirstCandidate | Elects::Anyone => false,
+        Elects::FirstCandidate | Elects::Majority | Elects::Anyone => false,
     };
     let alive = (0..run.ids.len()).filter(|&at| trail.verdicts[at] != Verdict::Dead);
     let best = run.wins.best(alive.filter(eligible).map(|at| run.ids[at]));

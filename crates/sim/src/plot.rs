@@ -19,16 +19,17 @@ struct Look(usize);
 
 impl Look {
     fn stroke(&self, width: f64) -> String {
-        let dash = ["", "7 3", "2 3"][self.style()];
+        let dash = ["", "7 3", "2 3", "9 3 2 3"][self.style()];
         format!("fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\" stroke-dasharray=\"{dash}\"", colour(self.0))
     }
 
-    /// A disc, or an open square or diamond that leaves room for a disc in the same place.
+    /// A disc, or an open square, diamond or triangle that leaves room for a disc in the same place.
     fn mark(&self, x: f64, y: f64, title: &str) -> String {
         let (shape, opacity) = match self.style() {
             0 => (format!("M{:.1} {y:.1}a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z", x - 3.0), 1),
             1 => (format!("M{:.1} {:.1}h9v9h-9z", x - 4.5, y - 4.5), 0),
-            _ => (format!("M{x:.1} {:.1}l6 6l-6 6l-6 -6z", y - 6.0), 0),
+            2 => (format!("M{x:.1} {:.1}l6 6l-6 6l-6 -6z", y - 6.0), 0),
+            _ => (format!("M{x:.1} {:.1}l6 11h-12z", y - 7.0), 0),
         };
         let (colour, title) = (colour(self.0), escape(title));
         let paint = format!("fill=\"{colour}\" fill-opacity=\"{opacity}\" stroke=\"{colour}\"");
@@ -37,7 +38,7 @@ impl Look {
 
     /// One more for each time that all colours are used.
     fn style(&self) -> usize {
-        self.0 / COLOURS.len() % 3
+        self.0 / COLOURS.len() % 4
     }
 }
 

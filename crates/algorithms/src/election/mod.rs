@@ -21,6 +21,7 @@ pub mod modified_ring;
 pub mod modified_ring_literal;
 pub(crate) mod numbers;
 pub mod peterson;
+pub mod raft;
 pub mod ring_list;
 pub mod time_slice;
 pub mod variable_speeds;

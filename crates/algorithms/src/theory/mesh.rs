@@ -1,4 +1,4 @@
-//! Full meshes: the two forms of Bully, Invitation, and the election by a lock. Here `synchronous` means that timers are long
+//! Full meshes: the two forms of Bully, Invitation, Raft, and the election by a lock. Here `synchronous` means that timers are long
 //! compared to messages.
 
 use super::{Before, Bounds, Case, Expectation, Range};
@@ -155,4 +155,26 @@ pub fn invitation(case: &Case<'_>) -> Option<Expectation> {
         ("acknowledge", each),
     ];
     Some(Expectation::new(&kinds, None, None))
+}
+
+pub fn raft_bounds(n: usize) -> Bounds {
+    // Candidates at the same moment may share the votes out any number of times.
+    Bounds { best: 4.0 * (n as f64 - 1.0), mean: None, worst: if n == 1 { 0.0 } else { f64::INFINITY } }
+}
+
+/// One candidate, and a majority lives: two questions to all, which the living answer; then a heartbeat in the same way.
+pub fn raft(case: &Case<'_>) -> Option<Expectation> {
+    let ([only], Before::Nothing) = (case.initiators, case.before) else { return None };
+    let (n, living) = (case.n(), case.living().count());
+    if case.is_dead(*only) || 2 * living <= n {
+        return None;
+    }
+    let (asked, answered) = (Range::exactly(n - 1), Range::exactly(living - 1));
+    let questions = [("pre-vote", asked), ("pre-vote-reply", answered), ("vote", asked), ("vote-reply", answered)];
+    let (told, heard) = (("heartbeat", asked), ("heartbeat-reply", answered));
+    let rounds = case.synchronous.then_some(Range::exactly(if n > 1 { 6 } else { 0 }));
+    let mut expected = Expectation::new(&questions, Some(told), rounds);
+    expected.kinds.push(heard);
+    expected.announcement = expected.announcement.plus(heard.1);
+    Some(expected)
 }

@@ -10,5 +10,6 @@ mod layered_mutants;
 mod lockstep;
 mod mutants;
 mod properties;
+mod raft;
 mod subject;
 mod timed;

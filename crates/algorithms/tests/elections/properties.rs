@@ -43,7 +43,7 @@ impl Visitor for Kinds {
 
 #[test]
 fn announcements_are_told_by_their_names() {
-    let names = ["coordinator", "selected", "elected", "announce", "leader"];
+    let names = ["coordinator", "selected", "elected", "announce", "leader", "heartbeat", "heartbeat-reply"];
     for row in ROWS {
         for kind in catalog::dispatch(row, Kinds) {
             assert_eq!(kind.announcement, names.contains(&kind.name), "{} {}", row.name, kind.name);

@@ -53,7 +53,7 @@ pub(crate) fn run(_: &Args, output: Output) -> Result<(), Failure> {
     let mut table = Table::new(&["NAME", "TOPOLOGY", "WINS", "ASSUMES", "SOURCE"]);
     for row in ROWS {
         let Line { name, topology, wins, assumes, paper, .. } = line(row);
-        let wins = if row.elects == Elects::Anyone { "chance" } else { wins };
+        let wins = if matches!(row.elects, Elects::Anyone | Elects::Majority) { "chance" } else { wins };
         table.plain([name, topology, wins, assumes, paper].map(String::from));
     }
     Output::line(table.render(output))?;
@@ -100,6 +100,7 @@ fn line(row: &'static Row) -> Line {
             Elects::Best => "best",
             Elects::BestCandidate => "best-candidate",
             Elects::FirstCandidate => "first-candidate",
+            Elects::Majority => "majority",
             Elects::Anyone => "anyone",
         },
         assumes: row.assumes,

@@ -11,8 +11,8 @@ use crate::output::Output;
 /// Ask the leader to hand over to a member, and wait until that member leads
 ///
 /// The successor has the assent of a majority before the leader gives up leadership, so the cluster is without a leader
-/// for a few milliseconds only. Needs safety = "quorum". With preempt = true (the default) a better member takes
-/// leadership back after preempt_after.
+/// for a few milliseconds only. Needs safety = "quorum", or an algorithm that can hand over under classic safety too.
+/// With preempt = true (the default) a better member takes leadership back after preempt_after.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl transfer 3

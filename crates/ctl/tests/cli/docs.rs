@@ -65,6 +65,7 @@ fn winner(row: &Row) -> String {
         Elects::Best => id.to_owned(),
         Elects::BestCandidate => format!("{id} of those that start"),
         Elects::FirstCandidate => "the first candidate".to_owned(),
+        Elects::Majority => "the first candidate with a majority".to_owned(),
         Elects::Anyone => "any node: chance decides".to_owned(),
     }
 }
@@ -109,7 +110,7 @@ fn the_readme_lists_the_catalog() {
     let mut table = String::from("| name | source | topology | wins | assumes |\n|--|--|--|--|--|\n");
     for row in ROWS {
         let wins = match row.elects {
-            Elects::Anyone => "chance decides".to_owned(),
+            Elects::Anyone | Elects::Majority => "chance decides".to_owned(),
             Elects::FirstCandidate => "first candidate".to_owned(),
             Elects::Best | Elects::BestCandidate => format!("{:?}", row.wins).to_lowercase(),
         };
