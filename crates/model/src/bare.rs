@@ -13,8 +13,8 @@ use std::time::Duration;
 use algorithms::catalog::{Elects, Row};
 use algorithms::drive::{Driver, Effect};
 use algorithms::{
-    Campaign, Ctx, Election, Epoch, Input, Life, Link, Outcome, Protocol, Settings, Span, Status, Topology, Uid, View,
-    Wins,
+    Campaign, Ctx, Election, Epoch, Input, Life, Link, NodeId, Outcome, Protocol, Settings, Span, Status, Topology,
+    Uid, View, Wins,
 };
 use stateright::{Model, Property};
 
@@ -46,6 +46,8 @@ pub struct Bare<E> {
     pub restarts: u8,
     /// Where chance decides, an election may take for ever: it is followed up to this many messages.
     pub max_sent: u16,
+    /// Where decisions have terms, an election may take any number of them: it is followed up to this one.
+    pub max_term: u64,
     machine: PhantomData<fn() -> E>,
 }
 
@@ -65,6 +67,8 @@ pub struct State<E: Election> {
     sent: u16,
     /// Every (term, winner) announced, where decisions have terms.
     winners_of_terms: BTreeSet<(Epoch, usize)>,
+    /// Every vote that was sent: (voter, term, candidate).
+    votes: BTreeSet<(usize, Epoch, NodeId)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -135,6 +139,7 @@ impl<E: Election> Bare<E> {
             crashes: 0,
             restarts: 0,
             max_sent: 12 * n as u16,
+            max_term: u64::MAX,
             machine: PhantomData,
         }
     }
@@ -168,6 +173,7 @@ impl<E: Election> Bare<E> {
             torn: false,
             sent: 0,
             winners_of_terms: BTreeSet::new(),
+            votes: BTreeSet::new(),
         };
         for node in 0..state.nodes.len() {
             self.run(&mut state, node, Cause::Restarts, 0);
@@ -236,6 +242,8 @@ impl<E: Election> Bare<E> {
             match effect {
                 Effect::Send { to, message, .. } => {
                     state.sent += u16::from(self.elects == Elects::Anyone);
+                    let vote = E::vote(view.members()[node].id, to, &message);
+                    state.votes.extend(vote.map(|(term, candidate)| (node, term, candidate)));
                     let end = to.far_end(node, view);
                     if let Some((to, link)) = end.filter(|&(to, _)| state.nodes[to].driver.is_some()) {
                         state.links.entry((to, link)).or_default().push_back(message);
@@ -303,7 +311,11 @@ impl<E: Election> Model for Bare<E> {
     }
 
     fn within_boundary(&self, state: &State<E>) -> bool {
-        state.sent <= self.max_sent
+        let within = |node: &Node<E>| {
+            let term = node.driver.as_ref().and_then(|driver| driver.machine().term());
+            term.is_none_or(|term| term.0 <= self.max_term)
+        };
+        state.sent <= self.max_sent && state.nodes.iter().all(|node| within(node))
     }
 
     fn properties(&self) -> Vec<Property<Self>> {

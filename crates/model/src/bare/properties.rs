@@ -8,11 +8,16 @@ pub const ALL_DECIDE: &str = "when all is quiet every node has decided";
 pub const BEST_WINS: &str = "E11: only the best wins";
 pub const ONCE: &str = "no node decides twice";
 pub const FINAL: &str = "E11: when all is quiet every node follows the best";
+pub const ONE_VOTE: &str = "one vote per node and term";
 pub const ONE_PER_TERM: &str = "E1: at most one winner per term";
 const ASSERTION_1: &str = "assertions 1 and 3 of the state vectors";
 
 pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
     let mut all = vec![Property::sometimes("a node wins", |_, state: &State<E>| state.winners() > 0)];
+    if E::HAS_TERMS {
+        all.extend(of_terms(model));
+        return all;
+    }
     if model.timers != Timers::WhenQuiet {
         all.push(Property::always(FINAL, |model: &Bare<E>, state: &State<E>| {
             !over(model, state) || follows_best(model, state)
@@ -26,10 +31,6 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
     }
     if model.crashes > 0 {
         all.push(Property::sometimes("a crash between two effects", |_, state: &State<E>| state.torn));
-    }
-    if E::HAS_TERMS {
-        all.extend(of_terms(model));
-        return all;
     }
     all.push(Property::always(ONE_WINNER, one_winner));
     all.push(Property::always(AGREEMENT, agreement));
@@ -67,10 +68,18 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
 
 /// Where decisions have terms: an election may fail, and the next one may have another winner, in a later term.
 fn of_terms<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
-    let mut all = vec![Property::always(ONE_PER_TERM, |_, state: &State<E>| {
+    let one_per_term = Property::always(ONE_PER_TERM, |_, state: &State<E>| {
         let terms: Vec<_> = state.winners_of_terms.iter().map(|&(term, _)| term).collect();
         terms.windows(2).all(|pair| pair[0] != pair[1])
-    })];
+    });
+    let one_vote = Property::always(ONE_VOTE, |_, state: &State<E>| {
+        let given: Vec<_> = state.votes.iter().map(|&(node, term, _)| (node, term)).collect();
+        given.windows(2).all(|pair| pair[0] != pair[1])
+    });
+    let mut all = vec![one_per_term, one_vote];
+    if model.crashes > 0 {
+        all.push(Property::sometimes("a crash between two effects", |_, state: &State<E>| state.torn));
+    }
     if model.restarts > 0 {
         all.push(Property::sometimes(
             "a node wins while a restarted one lives",

@@ -30,6 +30,9 @@ impl Visitor for Case {
         }
         let mut model = Bare::<E>::new(row, n, wins);
         (model.timers, model.crashes) = (timers, crashes);
+        if row.elects == Elects::Majority {
+            model.max_term = 2;
+        }
         let large = E::LIFE == Life::Continuous || row.needs_all || row.elects == Elects::Anyone;
         if n > 3 && (large || row.topology == Topology::Graph) {
             model.max_starts = 1;
@@ -40,6 +43,7 @@ impl Visitor for Case {
         let label = format!("{} n={n}, {wins:?} wins, {timers:?}, {crashes} crashes{chance}{starts}", row.name);
         let search = match crashes {
             0 if row.topology == Topology::Graph && n > 3 => 400_000,
+            0 if row.elects == Elects::Majority && n > 2 => 250_000,
             0 if !is_talkative(row, n) => 3_000_000,
             _ => 250_000,
         };
@@ -56,10 +60,12 @@ impl Visitor for Case {
     }
 }
 
-/// Where chance decides, or every node asks every other one, four nodes are too many to see everything; so are all 38
+/// Where chance decides, candidates share votes out, or every node asks every other one, four nodes are too many to see everything; so are all 38
 /// connected graphs of four nodes.
 fn must_be_complete(row: &Row, n: usize) -> bool {
-    !is_talkative(row, n) && (n < 4 || (row.elects != Elects::Anyone && row.topology != Topology::Graph))
+    let most = if row.elects == Elects::Majority { 2 } else { 3 };
+    !is_talkative(row, n)
+        && (n <= most || !matches!(row.elects, Elects::Anyone | Elects::Majority) && row.topology != Topology::Graph)
 }
 
 /// So many messages are under way at once that their orders cannot all be visited.

@@ -6,4 +6,5 @@ mod lists;
 mod members;
 mod planted;
 mod quorum;
+mod raft;
 mod reign;

@@ -8,7 +8,7 @@ mod member_cases;
 mod reign_bugs;
 mod reign_cases;
 mod term_election;
-mod wrapper;
+pub(crate) mod wrapper;
 mod write_bugs;
 
 use algorithms::catalog::{self, Row};
