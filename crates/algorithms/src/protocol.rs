@@ -1,5 +1,6 @@
 //! The core: the state machine, its inputs and its outputs.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::Duration;
@@ -202,6 +203,14 @@ pub trait Election: Protocol<Command = Campaign, Event = Outcome, Settings = Set
 
     /// Leadership is to go to this node.
     fn hand_over(&mut self, _: &Ctx<'_>, _to: NodeId, _: &mut impl Outbox<Self>) {}
+
+    /// The machine counts with ids: it cannot tell members with priorities apart.
+    const PLAIN_IDS: bool = false;
+
+    /// The nodes that this node knows to take part, for algorithms that keep such a list to the end of an election.
+    fn active_list(&self) -> Option<&BTreeSet<Uid>> {
+        None
+    }
 
     /// The published state vector, for algorithms whose correctness is stated over one.
     fn state_vector(&self) -> Option<StateVector> {

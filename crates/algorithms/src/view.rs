@@ -70,6 +70,12 @@ impl View {
         }
     }
 
+    /// The same members and links with other priorities.
+    #[must_use]
+    pub fn ranked(&self, uid: impl Fn(Uid) -> Uid) -> Self {
+        View { members: self.members.iter().map(|&member| uid(member)).collect(), ..self.clone() }
+    }
+
     pub fn topology(&self) -> Topology {
         self.topology
     }

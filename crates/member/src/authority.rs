@@ -122,7 +122,7 @@ pub trait Authority:
     /// Does this member send heartbeats? The leader does; so does a member that depends on another member's report of
     /// the leader, and so do neighbours while they must watch each other.
     fn sends_heartbeats(&self, ctx: &Context<'_>) -> bool {
-        let leads = self.leader().is_some_and(|claim| claim.uid == ctx.me);
+        let leads = self.leader().is_some_and(|claim| claim.is_by(ctx.me));
         let second_hand = self.source() != self.leader().map(|claim| claim.uid.id);
         let ring_without_leader = ctx.view.topology() != Topology::Mesh && self.leader().is_none();
         leads || second_hand || ring_without_leader

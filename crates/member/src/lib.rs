@@ -8,6 +8,7 @@
 //! - `authority`: which member may claim to lead; `classic` and `quorum` are two kinds, `reign` is the machine of
 //!   `quorum`.
 //! - `attempts`: how elections and classic epochs are numbered.
+//! - `priorities`: priorities that change while members run.
 //! - `setbacks`: how long a better member waits before it takes over.
 //! - `candidacy`: whether this member takes part; `children`: processes that depend on its leadership.
 //! - `member`: passes the output of each part to the other parts.
@@ -22,6 +23,7 @@ mod live;
 mod member;
 mod messages;
 mod positions;
+mod priorities;
 pub mod reign;
 mod rounds;
 mod setbacks;

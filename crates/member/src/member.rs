@@ -16,6 +16,7 @@ use crate::children::Children;
 use crate::failure_detector::FailureDetector;
 use crate::messages::{Command, Context, Envelope, Event, Record, Round, Timer};
 use crate::positions::{FullPos, NodeSet};
+use crate::priorities::{self, Priorities};
 use crate::reign::Holder;
 use crate::rounds::RoundState;
 use crate::setbacks::Setbacks;
@@ -32,6 +33,7 @@ pub struct Member<E: Election, A: Authority> {
     /// Effects of the authority that are not carried out yet; empty between two steps.
     decrees: Effects<A>,
     candidacy: Candidacy,
+    priorities: Priorities,
     setbacks: Setbacks,
     children: Children,
     armed: ArmedTimers,
@@ -61,6 +63,7 @@ impl<E: Election, A: Authority> Protocol for Member<E, A> {
             authority,
             decrees,
             candidacy: Candidacy::default(),
+            priorities: Priorities::default(),
             setbacks: Setbacks::start(ctx.view),
             children: Children::default(),
             armed: ArmedTimers::default(),
@@ -79,6 +82,12 @@ impl<E: Election, A: Authority> Protocol for Member<E, A> {
     }
 
     fn step(&mut self, ctx: &Context<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        let changed = self.learn_priority(ctx, &input);
+        let view = self.priorities.view();
+        let ctx = &priorities::ranked(ctx, view.as_deref());
+        if changed {
+            self.round.rank(ctx.view);
+        }
         match input {
             Input::Message { from, message } => self.message(ctx, from, message, out),
             Input::Timer(timer) => self.timer(ctx, timer, out),
@@ -150,6 +159,8 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     /// The best of the other members that stand: the successor if this member steps down.
     pub fn best_successor(&self, ctx: &Context<'_>) -> Option<Uid> {
+        let view = self.priorities.view();
+        let ctx = &priorities::ranked(ctx, view.as_deref());
         let standing = self.detector.connected().filter(|&at| self.detector.stands(at));
         let uids = standing.map(|at| at.uid(ctx.view));
         ctx.wins().best(uids.filter(|uid| ctx.settings.may_lead(uid.id)))
@@ -165,11 +176,15 @@ impl<E: Election, A: Authority> Member<E, A> {
         self.round.reseat(old, new);
         self.candidacy.reseat(old, new);
         self.setbacks.reseat(old, new);
+        self.priorities.reseat(new);
+        if let Some(view) = self.priorities.view() {
+            self.round.rank(&view);
+        }
         self.authority.reseat(old, new);
     }
 
     fn leads(&self, ctx: &Context<'_>) -> bool {
-        self.authority.leader().is_some_and(|claim| claim.uid == ctx.me)
+        self.authority.leader().is_some_and(|claim| claim.is_by(ctx.me))
     }
 
     /// May this member be elected? Where the election decides, other members treat a leader that does not stand as one
@@ -181,7 +196,7 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     fn role(&self, ctx: &Context<'_>) -> Role {
         match self.authority.leader() {
-            Some(claim) if claim.uid == ctx.me => Role::Leader,
+            Some(claim) if claim.is_by(ctx.me) => Role::Leader,
             _ if !ctx.settings.votes(ctx.me.id) => Role::Learner,
             _ if !ctx.settings.may_lead(ctx.me.id) => Role::Witness,
             Some(_) => Role::Follower,
@@ -225,6 +240,19 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
+    /// A heartbeat tells its sender's priority, and the driver tells this member's own. Returns whether one changed.
+    fn learn_priority(&mut self, ctx: &Context<'_>, input: &Input<Self>) -> bool {
+        match *input {
+            _ if E::PLAIN_IDS => false,
+            Input::Message { from, message: Envelope::Beat(beat) } if from != ctx.me.id => {
+                self.priorities.tell(ctx.view, from, beat.priority)
+            }
+            Input::Command(Command::Priority(Some(priority))) => self.priorities.tell(ctx.view, ctx.me.id, priority),
+            Input::Command(Command::Priority(None)) => self.priorities.forget(ctx.view, ctx.me.id),
+            _ => false,
+        }
+    }
+
     fn command(&mut self, ctx: &Context<'_>, command: Command, out: &mut impl Outbox<Self>) {
         match command {
             Command::Elect if self.authority.leader().is_some() => {
@@ -240,6 +268,7 @@ impl<E: Election, A: Authority> Member<E, A> {
             Command::Attached(attached) => self.attach(ctx, attached, out),
             Command::Change(change) => self.consult(ctx, AuthorityCommand::Change(change), out),
             Command::Bootstrap => self.consult(ctx, AuthorityCommand::Bootstrap, out),
+            Command::Priority(_) => self.tell_all(ctx, out),
         }
     }
 

@@ -27,7 +27,19 @@ pub struct Round {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Claim {
     pub epoch: Epoch,
+    /// With the priority with which it came to lead, whatever its priority is now.
     pub uid: Uid,
+}
+
+impl Claim {
+    /// The same member in the same epoch: members may know its priority by different reports.
+    pub fn is_same(self, other: Claim) -> bool {
+        (self.epoch, self.uid.id) == (other.epoch, other.uid.id)
+    }
+
+    pub fn is_by(self, member: Uid) -> bool {
+        self.uid.id == member.id
+    }
 }
 
 /// What a member reports of elections and of the leader.
@@ -52,6 +64,8 @@ pub struct Beat {
     pub incarnation: u64,
     /// How many setbacks of the receiver the sender remembers: a restarted receiver remembers none.
     pub setbacks: u8,
+    /// The sender's priority for the next election.
+    pub priority: u32,
 }
 
 /// What members send each other: `M` on links `L` is the algorithm's message, `A` the authority's.
@@ -173,6 +187,8 @@ pub enum Command {
     Change(Change),
     /// The operator says that this cluster is new: nothing was ever granted.
     Bootstrap,
+    /// This member's priority from the next election on; `None`: that of the list.
+    Priority(Option<u32>),
 }
 
 /// Everything a member keeps on disk: `A` is the authority's record, `E` the algorithm's, if it has ever kept one.

@@ -155,6 +155,14 @@ impl<E: Election> RoundState<E> {
         }
     }
 
+    /// Priorities have changed. A round keeps those it began with; a machine that is never reset compares priorities only
+    /// while it elects.
+    pub(crate) fn rank(&mut self, new: &View) {
+        if self.kind.continuous {
+            self.view = new.clone();
+        }
+    }
+
     /// A fresh machine for the same round.
     pub(crate) fn restart(&mut self, ctx: &Context<'_>) {
         self.decided = true;
@@ -204,5 +212,6 @@ impl<E: Election> RoundState<E> {
 
 /// What the textbook machine may look at.
 fn inner<'a>(ctx: &Context<'a>, participants: &'a View) -> Ctx<'a> {
-    Ctx { me: ctx.me, view: participants, settings: &ctx.settings.election, dice: ctx.dice }
+    let me = participants.uid(ctx.me.id).unwrap_or(ctx.me);
+    Ctx { me, view: participants, settings: &ctx.settings.election, dice: ctx.dice }
 }

@@ -75,7 +75,9 @@ impl<R: Rounds> Protocol for Synchronised<R> {
     }
 }
 
-impl<R: Rounds> Election for Synchronised<R> {}
+impl<R: Rounds> Election for Synchronised<R> {
+    const PLAIN_IDS: bool = true;
+}
 
 impl<R: Rounds> Synchronised<R> {
     /// Plays every round whose frame has come.

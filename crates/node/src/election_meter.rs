@@ -213,7 +213,7 @@ mod tests {
     fn heartbeats_are_no_messages_of_an_election() {
         let news = News { next_attempt_min: Attempt(1), leader: None, firsthand: false };
         let mut meter = ElectionMeter::new(NodeId(1));
-        meter.sends(&Sent::Beat(Beat { news, stands: true, ask: true, incarnation: 1, setbacks: 0 }));
+        meter.sends(&Sent::Beat(Beat { news, stands: true, ask: true, incarnation: 1, setbacks: 0, priority: 0 }));
         assert_eq!((counts(&meter), meter.total()), (Vec::new(), 0));
     }
 

@@ -86,6 +86,8 @@ pub struct Report {
     pub violations: Vec<String>,
     /// Nodes crashed and the election did not end: the published algorithm does not cover that.
     pub stuck: Option<String>,
+    /// The list of active nodes at the end, for algorithms that keep one.
+    pub active: Option<Vec<Uid>>,
     /// Was any node to crash?
     pub crashes: bool,
     /// Nodes that were to crash after the end of the run, and before which round.
@@ -289,6 +291,7 @@ impl Experiment {
             expectation: self.expectation(view.shape()),
             violations: Vec::new(),
             stuck: check_run::stuck(self, trail),
+            active: trail.active.clone(),
             crashes: !self.crashes.is_empty(),
             crashes_after_end: Vec::new(),
         };

@@ -182,6 +182,9 @@ impl Invitation {
         } else if self.leads(ctx) && self.job == Job::None {
             self.announced = false;
             self.look(ctx, out);
+        } else if self.s == Status::Normal && ctx.view.uid(self.g.coordinator).is_some_and(|c| ctx.beats(ctx.me, c)) {
+            // No worse node's invitation is ever accepted: this node has become better since.
+            self.recover(ctx, out);
         } else {
             self.ask_coordinator(ctx, out);
         }

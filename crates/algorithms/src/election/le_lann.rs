@@ -63,7 +63,11 @@ impl Protocol for LeLann {
     }
 }
 
-impl Election for LeLann {}
+impl Election for LeLann {
+    fn active_list(&self) -> Option<&BTreeSet<Uid>> {
+        if let LeLann::Done(list) = self { Some(list) } else { None }
+    }
+}
 
 impl LeLann {
     fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {

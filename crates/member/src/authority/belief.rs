@@ -104,7 +104,7 @@ impl Belief {
     }
 
     pub fn leads(&self, ctx: &Context<'_>) -> bool {
-        self.leader.is_some_and(|claim| claim.uid == ctx.me)
+        self.leader.is_some_and(|claim| claim.is_by(ctx.me))
     }
 
     /// Returns whether the epoch is a new one.
@@ -117,6 +117,15 @@ impl Belief {
         let new = claim.epoch > self.followed;
         self.followed = self.followed.max(claim.epoch);
         new
+    }
+
+    /// Is this leader followed already? The priority with which it came to lead is the leader's own word.
+    pub fn knows(&mut self, claim: Claim, from: NodeId) -> bool {
+        let Some(mine) = self.leader.as_mut().filter(|mine| mine.is_same(claim)) else { return false };
+        if claim.uid.id == from {
+            *mine = claim;
+        }
+        true
     }
 
     pub fn drop_leader(&mut self) {
@@ -141,8 +150,8 @@ impl Belief {
         // A report by the leader itself counts for more than a report by another member. Reports of reports could
         // circulate for ever.
         let hearsay = claim.uid.id != from && (reach == Reach::Connected || !news.firsthand);
-        let known = ctx.view.uid(claim.uid.id) == Some(claim.uid) && claim.uid != ctx.me;
-        if hearsay || !known || claim.epoch < self.followed || self.leader == Some(claim) {
+        let known = ctx.view.contains(claim.uid.id) && !claim.is_by(ctx.me);
+        if hearsay || !known || claim.epoch < self.followed || self.knows(claim, from) {
             return Heard::Nothing;
         }
         Heard::Follows { claim, new_epoch: self.follow(claim, from) }

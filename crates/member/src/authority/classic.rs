@@ -277,7 +277,7 @@ impl Classic {
             None => out.announce(AuthorityEvent::Outdated(Attempt(self.min_epoch.0))),
         }
         // A sender with a rival claim is no restarted member: two leaders would answer each other for ever.
-        let rival = |claim: Claim| claim.uid != ctx.me && self.leader().is_some_and(|mine| claim.epoch > mine.epoch);
+        let rival = |claim: Claim| !claim.is_by(ctx.me) && self.leader().is_some_and(|mine| claim.epoch > mine.epoch);
         if !news.leader.is_some_and(rival) {
             self.bump(ctx, out);
         }
@@ -302,7 +302,7 @@ impl Classic {
         reach: Reach,
         out: &mut impl Outbox<Self>,
     ) {
-        if self.leader() == Some(claim) || claim.uid == ctx.me {
+        if claim.is_by(ctx.me) || self.belief.knows(claim, from) {
             return;
         }
         if self.leader().is_some_and(|mine| mine.epoch > claim.epoch) {
@@ -310,7 +310,7 @@ impl Classic {
             return out.announce(AuthorityEvent::Tell(from));
         }
         let attempt = Attempt::of(claim.epoch, ctx.view);
-        let known = ctx.view.uid(claim.uid.id) == Some(claim.uid);
+        let known = ctx.view.contains(claim.uid.id);
         let its_own = self.election.has_terms || claim.epoch == attempt.epoch(ctx, claim.uid);
         if !known || !its_own || claim.epoch < self.min_epoch || reach == Reach::Down {
             return;

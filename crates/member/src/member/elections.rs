@@ -51,7 +51,7 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     /// On a ring a member dials only its neighbours, so that "not connected" does not mean dead.
     fn is_believed_up(&self, ctx: &Context<'_>, at: FullPos) -> bool {
-        let leads = self.authority.leader().is_some_and(|claim| claim.uid == at.uid(ctx.view));
+        let leads = self.authority.leader().is_some_and(|claim| claim.is_by(at.uid(ctx.view)));
         !self.detector.links_all() && (self.round.includes(at) || leads) && !self.detector.is_down(at)
     }
 

@@ -60,7 +60,7 @@ impl<E: Election, A: Authority> Member<E, A> {
     /// A peer stepped down, or stands again. The algorithm sees a member that does not stand as down.
     fn peer_stands(&mut self, ctx: &Context<'_>, at: FullPos, stands: bool, out: &mut impl Outbox<Self>) {
         self.tell_algorithm(ctx, at, stands, out);
-        if !stands && self.authority.leader().is_some_and(|claim| claim.uid == at.uid(ctx.view)) {
+        if !stands && self.authority.leader().is_some_and(|claim| claim.is_by(at.uid(ctx.view))) {
             self.consult(ctx, AuthorityCommand::LeaderResigns, out);
         }
     }
@@ -69,7 +69,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         if to != self.at && self.detector.is_up(to) {
             let (news, stands) = (self.authority.news(ctx), self.stands(ctx));
             let (incarnation, setbacks) = (self.incarnation().counter, self.setbacks.of(to));
-            let beat = Beat { news, stands, ask, incarnation, setbacks };
+            let beat = Beat { news, stands, ask, incarnation, setbacks, priority: ctx.me.priority };
             out.send(to.id(ctx.view), Envelope::Beat(beat));
         }
     }

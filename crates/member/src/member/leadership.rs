@@ -121,7 +121,7 @@ impl<E: Election, A: Authority> Member<E, A> {
             self.round.set_winner(None);
             self.candidacy.take_passed_over();
         }
-        let leads = leader.is_some_and(|claim| claim.uid == ctx.me);
+        let leads = leader.is_some_and(|claim| claim.is_by(ctx.me));
         self.note_reign(ctx, leader, cause, out);
         if leads {
             self.round.decide();
@@ -140,7 +140,7 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     /// A leader that is replaced by a better member, or gives its leadership away, has not failed.
     fn note_reign(&mut self, ctx: &Context<'_>, leader: Option<Claim>, cause: Cause, out: &mut impl Outbox<Self>) {
-        let (led, leads) = (self.announced.role == Role::Leader, leader.is_some_and(|claim| claim.uid == ctx.me));
+        let (led, leads) = (self.announced.role == Role::Leader, leader.is_some_and(|claim| claim.is_by(ctx.me)));
         if !led && leads && Self::preempts(ctx) {
             self.setbacks.reign_begins();
             out.set_timer(Timer::Tenure, Span::exactly(MEMORY));

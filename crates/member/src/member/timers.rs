@@ -6,7 +6,7 @@ use algorithms::{Election, Outbox, Span};
 
 use super::Member;
 use crate::authority::Authority;
-use crate::messages::{Context, Timer};
+use crate::messages::{Claim, Context, Timer};
 use crate::positions::FullPos;
 use crate::setbacks;
 
@@ -112,7 +112,9 @@ impl<E: Election, A: Authority> Member<E, A> {
     }
 
     pub(super) fn wants_to_preempt(&self, ctx: &Context<'_>) -> bool {
-        let better = self.authority.leader().is_some_and(|claim| ctx.beats(ctx.me, claim.uid));
+        // The leader's priority may have risen since it was elected: it would be elected again.
+        let best = |claim: Claim| ctx.wins().best(self.priorities.said(claim.uid.id).into_iter().chain([claim.uid]));
+        let better = self.authority.leader().and_then(best).is_some_and(|leader| ctx.beats(ctx.me, leader));
         Self::preempts(ctx) && self.candidacy.told_stands() && better && self.round.is_decided()
     }
 

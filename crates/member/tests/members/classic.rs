@@ -72,7 +72,7 @@ fn a_claim_is_believed_of_a_known_member_in_a_number_of_its_own_that_can_be_reac
     assert!(!believed(claim(3, 4), Reach::Connected), "that is what 2 would claim");
     assert!(!believed(claim(4, 5), Reach::Unknown), "not a member");
     let other = Uid { priority: 9, id: NodeId(3) };
-    assert!(!believed(Claim { epoch: Epoch(5), uid: other }, Reach::Connected), "not of this priority");
+    assert!(believed(Claim { epoch: Epoch(5), uid: other }, Reach::Connected), "whatever its priority was then");
     assert!(!believed(claim(3, 5), Reach::Down), "this member would notice its return");
     let wanted = hear(&mut follower(), Some(claim(3, 5)), Reach::DownOnce);
     assert_eq!(wanted.announced()[0], Says::Forget(NodeId(3)), "it has come back");

@@ -40,7 +40,7 @@ fn cluster<E: Election, A: Authority>(title: &str, members: u32, settings: Setti
 }
 
 /// All members run, and the best one leads; nothing of that is told.
-fn led<E: Election, A: Authority>(title: &str, members: u32, settings: Settings) -> World<E, A> {
+pub(crate) fn led<E: Election, A: Authority>(title: &str, members: u32, settings: Settings) -> World<E, A> {
     let mut world = cluster(title, members, settings);
     world.quietly(|world| {
         world.start(&(1..=members).collect::<Vec<_>>());

@@ -16,7 +16,7 @@ type Said<E, A> = Wanted<Member<E, A>>;
 /// What a member without a leader says.
 pub(crate) fn beat() -> Beat {
     let news = News { next_attempt_min: Attempt(0), leader: None, firsthand: false };
-    Beat { news, stands: true, ask: false, incarnation: 1, setbacks: 0 }
+    Beat { news, stands: true, ask: false, incarnation: 1, setbacks: 0, priority: 0 }
 }
 
 pub(crate) fn beat_of(leader: u32, epoch: u64) -> Beat {

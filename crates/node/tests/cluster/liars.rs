@@ -84,7 +84,7 @@ impl Liar {
         for next_attempt_min in [Attempt(0), attempt] {
             let news = News { next_attempt_min, leader: Some(Claim { epoch, uid }), firsthand: true };
             let incarnation = self.me.incarnation.counter;
-            self.say(&Lie::Beat(Beat { news, stands: true, ask: true, incarnation, setbacks: 0 }));
+            self.say(&Lie::Beat(Beat { news, stands: true, ask: true, incarnation, setbacks: 0, priority: 0 }));
         }
         let round = Round { attempt, initiator: self.me.id, incarnation: self.me.incarnation.counter };
         let participants: NodeSet = FullPos::all(&view).collect();

@@ -154,8 +154,14 @@ where
             + self.net.timers.bytes()
             + view_bytes;
         let gave_up = self.steps > self.setup.step_limit;
+        let first = (0..self.nodes.len()).find(|&node| !self.net.dead(node));
+        let list = first.and_then(|node| self.machine(node).active_list());
+        let active = list.map(|list| list.iter().copied().collect());
         let Net { verdicts, counts, observer, .. } = self.net;
-        (Trail { verdicts, counts, rounds, steps: self.steps, peak_in_flight, bytes, wall, busy, gave_up }, observer)
+        (
+            Trail { verdicts, counts, rounds, steps: self.steps, peak_in_flight, bytes, wall, busy, gave_up, active },
+            observer,
+        )
     }
 }
 

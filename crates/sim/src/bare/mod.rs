@@ -87,6 +87,8 @@ pub(crate) struct Trail {
     pub busy: Duration,
     /// The step limit ended the run.
     pub gave_up: bool,
+    /// The list of active nodes that the first living node keeps, for algorithms with such a list.
+    pub active: Option<Vec<Uid>>,
 }
 
 /// The result of a node.

@@ -191,6 +191,9 @@ impl<'a, R: Rounds, O: Observer> Ring<'a, R, O> {
             + self.alarms.capacity() * size_of::<(u64, u32)>();
         let gave_up = self.steps > self.setup.step_limit;
         let (verdicts, counts, steps) = (self.verdicts, self.counts, self.steps);
-        (Trail { verdicts, counts, rounds, steps, peak_in_flight, bytes, wall, busy, gave_up }, self.observer)
+        (
+            Trail { verdicts, counts, rounds, steps, peak_in_flight, bytes, wall, busy, gave_up, active: None },
+            self.observer,
+        )
     }
 }

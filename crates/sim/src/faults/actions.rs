@@ -53,6 +53,12 @@ impl<S: Subject> World<'_, S> {
             Action::HangDisk(node) => self.hang_disk(node),
             Action::FreeDisk(node) => self.free_disk(node),
             Action::Slew(node, ppm) => self.processes[node].slew_ppm = ppm,
+            Action::Priority(node, priority) => {
+                if self.processes[node].runs() {
+                    self.processes[node].priority = Some(priority);
+                    self.command(node, Command::Priority(Some(priority)));
+                }
+            }
             Action::Heal => self.heal(),
             Action::Agreed => self.check_agreement(),
         }
@@ -98,6 +104,9 @@ impl<S: Subject> World<'_, S> {
         process.start += 1;
         process.driver = Some(Driver::start(&ctx, process.disk.record.clone()));
         self.after_step(node);
+        if let Some(priority) = self.processes[node].priority {
+            self.command(node, Command::Priority(Some(priority)));
+        }
     }
 
     /// The process ends; the kernel closes its connections.

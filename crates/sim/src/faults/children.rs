@@ -111,7 +111,7 @@ mod tests {
         let heal_at = 3200 * MS;
         let (kinds, delay_max, fsync_max) = (Vec::new(), MS, MS);
         let (fsync_delay, drift_ppm) = (vec![0; 3], vec![0; 3]);
-        let plan = Plan { kinds, actions, heal_at, delay_max, fsync_max, fsync_delay, drift_ppm };
+        let plan = Plan { kinds, actions, heal_at, delay_max, fsync_max, fsync_delay, drift_ppm, raised: None };
         let invariants = InvariantSet::of::<Member<Bully, Classic>>(row, &view, &settings, &plan);
         let mut world: World<'_, Member<Bully, Classic>> =
             World::new(&view, &settings, &plan, invariants, Trace::keeping(200), Rng::new(1));

@@ -39,6 +39,7 @@ use trace::Trace;
 use world::{BACKOFF_MAX, DIAL_TIMEOUT, World};
 
 /// Tells the generator of changes from those of other faults.
+const PRIORITIES: u64 = 0x7072_696f_7269_7479;
 const CHANGES: u64 = 0x6d65_6d62_6572_7321;
 /// By then all members are in the list again.
 const RESTORED: Duration = Duration::from_secs(16);
@@ -118,6 +119,9 @@ fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, tra
     }
     let mut plan = Plan::draw(nodes, settings.timing.max_drift * options.drift, quorum, &mut rng);
     plan.add_slews(&mut Rng::new(!seed));
+    if S::TAKES_PRIORITIES {
+        plan.add_priorities(&view, &settings, &mut Rng::new(seed ^ PRIORITIES));
+    }
     if changes {
         plan.add_changes(&view, &mut Rng::new(seed ^ CHANGES));
     }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use algorithms::View;
+use algorithms::{View, Wins};
+use member::Settings;
 use types::{Change, Listed, PeerRole};
 
 use crate::rng::Rng;
@@ -44,10 +45,12 @@ pub enum FaultKind {
     Children,
     /// The operator changes the list of members; under quorum only, and only where a run asks for it.
     Changes,
+    /// The operator, or a command of each member, changes priorities.
+    Priorities,
 }
 
 impl FaultKind {
-    pub const ALL: [FaultKind; 16] = [
+    pub const ALL: [FaultKind; 17] = [
         FaultKind::Kill,
         FaultKind::KillMidStep,
         FaultKind::Restart,
@@ -64,6 +67,7 @@ impl FaultKind {
         FaultKind::Wipe,
         FaultKind::Children,
         FaultKind::Changes,
+        FaultKind::Priorities,
     ];
 
     pub fn name(self) -> &'static str {
@@ -84,6 +88,7 @@ impl FaultKind {
             FaultKind::Wipe => "wipe",
             FaultKind::Children => "children",
             FaultKind::Changes => "changes",
+            FaultKind::Priorities => "priorities",
         }
     }
 }
@@ -116,6 +121,8 @@ pub(crate) enum Action {
     Slew(usize, i64),
     /// The operator wants this change of the list, and asks every member: the leader makes it.
     Change(Change),
+    /// From the next election on the member has this priority, restarts included.
+    Priority(usize, u32),
     /// The last fault ends: all cuts end, all processes are resumed and restarted.
     Heal,
     /// All members must agree by now.
@@ -141,6 +148,8 @@ pub(crate) struct Plan {
     pub fsync_delay: Vec<u64>,
     /// By how many millionths each clock runs fast.
     pub drift_ppm: Vec<i64>,
+    /// The node that is better than all others from the heal on, by its priority.
+    pub raised: Option<usize>,
 }
 
 impl Plan {
@@ -154,7 +163,7 @@ impl Plan {
             vec![FaultKind::Kill, FaultKind::KillMidStep]
         } else {
             let share = rng.between(25, 90);
-            let apart = [FaultKind::Slew, FaultKind::Changes];
+            let apart = [FaultKind::Slew, FaultKind::Changes, FaultKind::Priorities];
             let possible = FaultKind::ALL.into_iter().filter(|kind| !apart.contains(kind));
             let possible = possible.filter(|&kind| kind != FaultKind::Wipe || quorum);
             possible.filter(|_| rng.chance(share)).collect()
@@ -173,7 +182,7 @@ impl Plan {
         actions.retain(|(at, _)| *at < heal_at);
         actions.push((heal_at, Action::Heal));
         actions.sort_by_key(|action| action.0);
-        Plan { kinds, actions, heal_at, delay_max, fsync_max, fsync_delay: vec![0; nodes], drift_ppm }
+        Plan { kinds, actions, heal_at, delay_max, fsync_max, fsync_delay: vec![0; nodes], drift_ppm, raised: None }
     }
 
     /// NTP slews clocks in half of the runs. Drawn from a generator of its own: all other faults of a seed are the same with
@@ -199,6 +208,8 @@ impl Plan {
     /// from a generator of its own, as slews are. No disk is lost: of two voters nobody could tell what was granted.
     pub(crate) fn add_changes(&mut self, view: &View, rng: &mut Rng) {
         self.kinds.push(FaultKind::Changes);
+        // The raised member may be in no list.
+        self.raised = None;
         self.actions.retain(|(_, action)| !matches!(action, Action::Wipe(_)));
         let listed = |at: usize, role| Listed { uid: view.members()[at], role, address: String::new() };
         for _ in 0..rng.between(10, 40) {
@@ -214,6 +225,27 @@ impl Plan {
         for step in 0..RESTORES {
             let change = Change::List(listed(step as usize % view.len(), PeerRole::Member));
             self.actions.push((self.heal_at + step * RESTORE_EVERY, Action::Change(change)));
+        }
+        self.actions.sort_by_key(|action| action.0);
+    }
+}
+
+impl Plan {
+    /// Priorities change in half of the runs. After the heal one member that may lead is raised above every priority that a
+    /// leader may have been elected with. Drawn from a generator of its own, as slews are.
+    pub(crate) fn add_priorities(&mut self, view: &View, settings: &Settings, rng: &mut Rng) {
+        if self.calm() || rng.chance(50) {
+            return;
+        }
+        self.kinds.push(FaultKind::Priorities);
+        for _ in 0..rng.between(3, 20) {
+            let action = Action::Priority(rng.index(view.len()), rng.below(4) as u32);
+            self.actions.push((rng.below(self.heal_at), action));
+        }
+        let raised = rng.index(view.len());
+        if settings.election.wins == Wins::Highest {
+            self.actions.push((self.heal_at + MS, Action::Priority(raised, u32::MAX)));
+            self.raised = Some(raised).filter(|&at| settings.may_lead(view.members()[at].id));
         }
         self.actions.sort_by_key(|action| action.0);
     }
@@ -309,7 +341,11 @@ impl Drawing<'_> {
                     self.actions.push((at + span / 4, Action::Elect(node)));
                 }
             }
-            FaultKind::SlowNetwork | FaultKind::Drift | FaultKind::Slew | FaultKind::Changes => {}
+            FaultKind::SlowNetwork
+            | FaultKind::Drift
+            | FaultKind::Slew
+            | FaultKind::Changes
+            | FaultKind::Priorities => {}
         }
     }
 

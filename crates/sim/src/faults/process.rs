@@ -22,6 +22,8 @@ pub(crate) struct Process<S: Subject> {
     pub disk: Disk<S>,
     /// By how many millionths NTP makes the machine's bendable clock run fast; outlives the process.
     pub slew_ppm: i64,
+    /// The priority that it was told, which outlives the process; `None`: that of the list.
+    pub priority: Option<u32>,
     /// When the world next fires its timers.
     pub wakes_at: Option<u64>,
     /// Dies when it has carried out this many more effects.
@@ -75,6 +77,7 @@ impl<S: Subject> Process<S> {
             paused: false,
             disk: Disk::default(),
             slew_ppm: 0,
+            priority: None,
             wakes_at: None,
             doom: None,
             dials: Dials {

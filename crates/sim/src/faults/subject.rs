@@ -9,6 +9,8 @@ pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Set
     const GUARANTEE: Guarantee = Guarantee::Component;
     /// Are its epochs the terms of its algorithm?
     const HAS_TERMS: bool = false;
+    /// Can it be told other priorities?
+    const TAKES_PRIORITIES: bool = false;
 
     /// The published state vector, for algorithms whose correctness is stated over one.
     fn state_vector(&self) -> Option<StateVector> {
@@ -39,6 +41,7 @@ pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Set
 impl<E: Election, A: Authority> Subject for Member<E, A> {
     const GUARANTEE: Guarantee = A::GUARANTEE;
     const HAS_TERMS: bool = E::HAS_TERMS;
+    const TAKES_PRIORITIES: bool = !E::PLAIN_IDS;
 
     fn state_vector(&self) -> Option<StateVector> {
         self.machine().state_vector()

@@ -79,5 +79,6 @@ fn plan(best: usize, trouble: Trouble, end: u64) -> Plan {
         }
     }
     let kinds = vec![FaultKind::Restart];
-    Plan { kinds, actions, heal_at: end, delay_max: MS, fsync_max: 2 * MS, fsync_delay, drift_ppm: vec![0; NODES] }
+    let drift_ppm = vec![0; NODES];
+    Plan { kinds, actions, heal_at: end, delay_max: MS, fsync_max: 2 * MS, fsync_delay, drift_ppm, raised: None }
 }

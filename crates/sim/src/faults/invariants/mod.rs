@@ -176,7 +176,7 @@ impl InvariantSet {
             Box::new(EpochNeverDecreases::new(view.len())),
             Box::new(NoOlderClaim::new(view.len())),
             Box::new(Agreement::default()),
-            Box::new(SpecifiedLeader::new(row, view, settings)),
+            Box::new(SpecifiedLeader::new(row, view, settings, plan)),
             Box::new(ChildrenStopFirst),
             Box::new(GarciaMolinaAssertion3),
         ];

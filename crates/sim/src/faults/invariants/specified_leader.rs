@@ -5,6 +5,7 @@ use algorithms::{Uid, View};
 use member::{Role, Settings};
 
 use super::{Invariant, Standings};
+use crate::faults::plan::{FaultKind, Plan};
 
 pub(crate) struct SpecifiedLeader {
     /// The member that must lead at the end of this run, where the election leaves no choice.
@@ -12,10 +13,16 @@ pub(crate) struct SpecifiedLeader {
 }
 
 impl SpecifiedLeader {
-    pub(crate) fn new(row: &Row, view: &View, settings: &Settings) -> Self {
+    pub(crate) fn new(row: &Row, view: &View, settings: &Settings, plan: &Plan) -> Self {
         let always_best = row.elects == Elects::Best && (settings.preempt || !row.can_wait);
         let able = view.members().iter().copied().filter(|uid| settings.may_lead(uid.id));
-        SpecifiedLeader { best: settings.election.wins.best(able).filter(|_| always_best) }
+        // A leader keeps the priority with which it was elected: only a member that is raised above all takes over for sure.
+        let best = if plan.kinds.contains(&FaultKind::Priorities) {
+            plan.raised.map(|at| view.members()[at])
+        } else {
+            settings.election.wins.best(able)
+        };
+        SpecifiedLeader { best: best.filter(|_| always_best) }
     }
 }
 
