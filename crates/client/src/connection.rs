@@ -214,6 +214,11 @@ impl Client {
         self.done(Request::Transfer { to }).await
     }
 
+    /// Asks the member to take this priority from the next election on, or none of the operator's choice.
+    pub async fn priority(&self, value: Option<u32>) -> Result<(), ClientError> {
+        self.done(Request::Priority { value }).await
+    }
+
     /// Requests the member's part of a fault.
     pub async fn chaos(&self, chaos: Chaos) -> Result<(), ClientError> {
         self.done(Request::Chaos(chaos)).await

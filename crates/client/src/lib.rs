@@ -62,5 +62,6 @@ pub use types::{
 pub use verdict::{Electorate, NoLeader, Verdict, View, find_leader};
 pub use watch::{Watch, Watched};
 pub use wire::{
-    Call, CallId, FailCode, HolderStatus, LockPage, LockStatus, MemberStatus, PeerStatus, Reply, Request, Response,
+    Call, CallId, FailCode, HolderStatus, LockPage, LockStatus, MemberStatus, PeerStatus, PriorityBy, Reply, Request,
+    Response,
 };

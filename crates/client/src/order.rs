@@ -49,6 +49,10 @@ pub enum Order {
     Unlock {
         token: Token,
     },
+    /// `None`: no longer a priority of the operator's choice.
+    Priority {
+        value: Option<u32>,
+    },
 }
 
 impl From<&Change> for Order {
@@ -91,6 +95,8 @@ impl fmt::Display for Order {
             Order::Bootstrap => f.write_str("bootstrap"),
             Order::Reload => f.write_str("reload"),
             Order::Unlock { token } => write!(f, "unlock --token {token}"),
+            Order::Priority { value: Some(value) } => write!(f, "priority {value}"),
+            Order::Priority { value: None } => f.write_str("priority default"),
         }
     }
 }
@@ -172,6 +178,8 @@ mod tests {
             (Order::Bootstrap, "bootstrap"),
             (Order::Reload, "reload"),
             (Order::Unlock { token: Token(7) }, "unlock --token 7"),
+            (Order::Priority { value: Some(7) }, "priority 7"),
+            (Order::Priority { value: None }, "priority default"),
         ];
         for (order, text) in texts {
             assert_eq!(order.to_string(), text);

@@ -87,6 +87,9 @@ pub enum Request {
     /// Takes a lock from the holder that has it with this token. Answered with [`Response::Done`], `Failed` if no holder has
     /// it.
     Unlock { name: String, token: Token },
+    /// This member's priority from the next election on, kept over restarts; `None`: that of its command or of the member
+    /// list again. Answered with [`Response::Done`] once it is on the disk.
+    Priority { value: Option<u32> },
 }
 
 impl Request {
@@ -110,6 +113,7 @@ impl Request {
         Request::Lock(ToClerk::Close),
         Request::Locks { only: None, after: None },
         Request::Unlock { name: String::new(), token: Token(0) },
+        Request::Priority { value: None },
     ];
 
     pub fn name(&self) -> &'static str {
@@ -132,6 +136,7 @@ impl Request {
             Request::Lock(_) => "lock",
             Request::Locks { .. } => "locks",
             Request::Unlock { .. } => "unlock",
+            Request::Priority { .. } => "priority",
         }
     }
 
@@ -160,7 +165,8 @@ impl Request {
             | Request::Reload
             | Request::LockSession
             | Request::Lock(_)
-            | Request::Unlock { .. } => Access::Operator,
+            | Request::Unlock { .. }
+            | Request::Priority { .. } => Access::Operator,
         }
     }
 
@@ -180,6 +186,7 @@ impl Request {
             Request::Bootstrap => Some(Order::Bootstrap),
             Request::Reload => Some(Order::Reload),
             Request::Unlock { token, .. } => Some(Order::Unlock { token: *token }),
+            Request::Priority { value } => Some(Order::Priority { value: *value }),
             Request::Status
             | Request::Watch { .. }
             | Request::History { .. }
@@ -293,7 +300,7 @@ pub struct MemberStatus {
     pub topology: Topology,
     pub safety: Safety,
     pub role: Role,
-    /// Elections compare it before the id.
+    /// The next election compares it before the id.
     pub priority: u32,
     /// The uid that the election chooses.
     pub wins: Wins,
@@ -329,6 +336,30 @@ pub struct MemberStatus {
     pub key_ids: Vec<String>,
     /// When its certificate or an authority expires, in milliseconds since 1970; secrets do not expire.
     pub expires_ms: Option<u64>,
+    /// Where its priority comes from.
+    pub priority_by: PriorityBy,
+    /// The members that took part in its last election, where the algorithm keeps such a list.
+    pub active_list: Option<Vec<u32>>,
+}
+
+/// Where a member's priority comes from. An order of an operator counts before the command, and the command before the list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PriorityBy {
+    #[default]
+    List,
+    Command,
+    Operator,
+}
+
+impl PriorityBy {
+    pub fn name(self) -> &'static str {
+        match self {
+            PriorityBy::List => "list",
+            PriorityBy::Command => "command",
+            PriorityBy::Operator => "operator",
+        }
+    }
 }
 
 impl MemberStatus {
@@ -368,6 +399,8 @@ impl MemberStatus {
             max_drift_ppm: 10_000,
             key_ids: Vec::new(),
             expires_ms: None,
+            priority_by: PriorityBy::List,
+            active_list: None,
         }
     }
 }
@@ -408,6 +441,7 @@ mod tests {
         ("lock", Access::Operator, false),
         ("locks", Access::Reader, false),
         ("unlock", Access::Operator, true),
+        ("priority", Access::Operator, true),
     ];
 
     #[test]

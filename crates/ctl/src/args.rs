@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     algorithms, audit, bench, bootstrap, chaos, completions, config, demo, elect, explain, fence_check, history, init,
-    lead, leader, lock, locks, man, member, secret, sim, status, step_down, transfer, unlock, up, watch,
+    lead, leader, lock, locks, man, member, priority, secret, sim, status, step_down, transfer, unlock, up, watch,
 };
 use crate::guard::process as guard;
 use crate::output::{ColorChoice, Format};
@@ -105,6 +105,7 @@ pub(crate) enum Command {
     Elect(elect::Args),
     StepDown(step_down::Args),
     Transfer(transfer::Args),
+    Priority(priority::Args),
     Member(member::Args),
     Bootstrap(bootstrap::Args),
     Chaos(chaos::Args),

@@ -43,6 +43,7 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Explain(args) => c::explain::run(&args, globals, output).await,
         Command::Elect(args) => c::elect::run(&args, globals, output).await,
         Command::Transfer(args) => c::transfer::run(&args, globals, output).await,
+        Command::Priority(args) => c::priority::run(&args, globals, output).await,
         Command::Member(args) => c::member::run(&args, globals, output).await,
         Command::Bootstrap(args) => c::bootstrap::run(&args, globals, output).await,
         Command::StepDown(args) => c::step_down::run(&args, globals, output).await,

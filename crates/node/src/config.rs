@@ -3,6 +3,7 @@
 
 mod check;
 mod locks;
+pub(crate) mod priority;
 mod problems;
 mod read;
 mod section;
@@ -22,6 +23,7 @@ use sha2::{Digest, Sha256};
 use types::{InstanceId, Listed, MemberList, Stamp, format_duration};
 
 pub use locks::Locks;
+pub use priority::PriorityCommand;
 pub use problems::{Problem, Problems};
 pub use types::PeerRole;
 
@@ -76,7 +78,7 @@ pub struct Config {
     /// The lock service.
     pub locks: Locks,
     /// The command that prints this member's priority.
-    pub priority_command: Option<String>,
+    pub priority_command: Option<PriorityCommand>,
     /// Keys that this version does not support; each gets a warning at the start.
     pub notices: Vec<Problem>,
 }

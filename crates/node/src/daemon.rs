@@ -17,6 +17,7 @@ mod lock_streams;
 mod locks;
 mod network;
 mod orders;
+mod priority;
 mod reload;
 mod stale;
 mod start;
@@ -33,6 +34,7 @@ use bytes::BytesMut;
 use client::{Alarm, FailCode, Happened, Response};
 use member::{Command, NodeSet};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use transport::{ClientId, Keyring, Net};
 use types::{ClusterId, InstanceId, Stamp, since_boot};
 
@@ -44,6 +46,7 @@ use self::duplicates::Duplicates;
 use self::effects::Effects;
 use self::lists::{AskedChange, ListNews};
 use self::locks::LockService;
+use self::priority::Priority;
 use self::reload::Reload;
 use self::stale::Voices;
 use self::volume::{StaleRun, Volume};
@@ -56,6 +59,7 @@ use crate::instance::Instance;
 use crate::ledger::{Ledger, LedgerNews};
 use crate::notify::Notify;
 use crate::peer_clocks::PeerClocks;
+use crate::priority_command::PriorityRuns;
 use crate::publisher::{Publisher, Subscription};
 use crate::records::{self, AuthorityRecord};
 use crate::roster::Roster;
@@ -93,10 +97,12 @@ pub async fn run(
     let mut disk = Disk::start(store)?;
     let mut ledger = Ledger::open(&data_dir, stored.as_ref().and_then(records::ledger));
     let hooks = config.on_change.clone().map(Hooks::start).transpose()?;
+    let priority_runs = config.priority_command.clone().map(|command| PriorityRuns::start(command, id)).transpose()?;
     let listener = TcpListener::bind(&address)
         .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows which)"))?;
     let hook_queue = hooks.as_ref().map(Hooks::queue);
-    let home = Home { config, id, keyring, listener, binding, descriptors, hooks: hook_queue };
+    let printed = priority_runs.as_ref().map(PriorityRuns::printed);
+    let home = Home { config, id, keyring, listener, binding, descriptors, hooks: hook_queue, printed };
     let mut voices = Voices::default();
     let removed = loop {
         let daemon = Daemon::start(&home, disk, ledger, stored, voices).await?;
@@ -110,6 +116,9 @@ pub async fn run(
             }
         }
     };
+    if let Some(runs) = priority_runs {
+        runs.finish();
+    }
     if let Some(hooks) = hooks {
         hooks.finish();
     }
@@ -141,6 +150,8 @@ struct Home {
     binding: Option<Binding>,
     descriptors: Shares,
     hooks: Option<HookQueue>,
+    /// The numbers that the command of `[priority]` prints.
+    printed: Option<watch::Receiver<Option<u32>>>,
 }
 
 enum Ended {
@@ -183,6 +194,7 @@ struct Daemon {
     duplicates: Duplicates,
     /// Secrets or certificates, and reading them again.
     reload: Reload,
+    priority: Priority,
     /// Pages of the ledger that clients wait for.
     pages: Pages,
     /// When to look for idle clients, since boot.
@@ -225,6 +237,7 @@ impl Daemon {
                 _ = interrupt.recv() => return self.leave().await.map(|()| Ended::Left),
                 _ = hangup.recv() => self.reload.begin(&self.config, self.id, None),
                 read = self.reload.done() => self.reloaded(read),
+                () = self.priority.changes() => self.share_priority(),
                 event = self.net.event() => self.network_all(event)?,
                 news = self.ledger.news() => match news {
                     LedgerNews::Page(asked, page) => {
@@ -416,11 +429,13 @@ impl Daemon {
             running.machine.tick(now);
             running.machine.set_write_time(write_time);
         }
+        let ticket = written.ticket;
         if let Some((instance, barrier)) = self.volume.finish(written)?
             && let Some(running) = self.instances.get_mut(&instance)
         {
             running.machine.written(barrier);
         }
+        self.priority_written(ticket);
         self.process.set_persist(self.volume.median());
         Ok(())
     }
@@ -431,6 +446,7 @@ impl Running {
     fn show(&mut self, elected: bool, publisher: &mut Publisher) {
         self.shown.set_election_messages(self.machine.algorithm_messages());
         self.shown.set_blank(!self.machine.knows_the_past());
+        self.shown.set_active_list(self.machine.active_list());
         if let Some(cost) = self.machine.take_election() {
             self.shown.set_election(cost);
         }

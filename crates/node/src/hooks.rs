@@ -8,14 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use client::{Announcement, Happened};
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
-use tokio::process::Command;
 use tokio::sync::Notify;
 use types::{Epoch, InstanceId, NodeId, Standing, Token};
 
 use crate::publisher::Subscriber;
+use crate::shell::Shell;
 
 /// Changes that may wait for a slow hook. The oldest are dropped: the last change describes the present.
 const QUEUE: usize = 16;
@@ -182,13 +181,7 @@ async fn run_all(command: &str, queue: &Queue) {
 async fn run(command: &str, change: &Change, limit: Duration) -> io::Result<()> {
     let (output, stdout) = io::pipe()?;
     let stderr = stdout.try_clone()?;
-    let mut child = {
-        // In its own block: the command holds the write ends, and the output would never end while it exists.
-        let mut shell = Command::new("sh");
-        shell.args(["-c", command]).envs(change.environment()).process_group(0).kill_on_drop(true);
-        shell.stdin(std::process::Stdio::null()).stdout(stdout).stderr(stderr).spawn()?
-    };
-    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+    let mut shell = Shell::start(command, change.environment(), stdout, stderr)?;
     let printing = print(pipe::Receiver::from_owned_fd(output.into())?);
     tokio::pin!(printing);
     let mut printed = false;
@@ -196,17 +189,14 @@ async fn run(command: &str, change: &Change, limit: Duration) -> io::Result<()> 
         loop {
             tokio::select! {
                 () = &mut printing, if !printed => printed = true,
-                status = child.wait() => return status,
+                status = shell.child.wait() => return status,
             }
         }
     });
     let Ok(status) = ended.await else {
         tracing::warn!(?limit, new = change.new_role(), "on_change took too long: killed");
-        if let Some(group) = group {
-            // The hook may have ended by itself just now.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        return child.wait().await.map(drop);
+        shell.kill();
+        return shell.child.wait().await.map(drop);
     };
     let status = status?;
     if !printed {

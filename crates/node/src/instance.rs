@@ -66,6 +66,8 @@ pub(crate) trait Instance: Send {
     fn links(&self) -> NodeSet;
     /// What it knows of the member lists; `None` where the list is that of the config for ever.
     fn membership(&self) -> Option<Membership>;
+    /// The list of active members that the algorithm keeps, if it keeps one.
+    fn active_list(&self) -> Option<Vec<u32>>;
     /// Messages of the algorithm that were sent so far; heartbeats are not counted.
     fn algorithm_messages(&self) -> u64;
     /// The last election that this member took part in, or the one under way; `None` if it has not changed since the
@@ -301,6 +303,11 @@ impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
 
     fn membership(&self) -> Option<Membership> {
         self.driver.machine().authority().membership(&context(&self.setup, 0))
+    }
+
+    fn active_list(&self) -> Option<Vec<u32>> {
+        let list = self.driver.machine().machine().active_list()?;
+        Some(list.iter().map(|uid| uid.id.0).collect())
     }
 
     fn algorithm_messages(&self) -> u64 {

@@ -7,6 +7,7 @@
 //! - [`disk`]: the thread that waits for fsync. [`descriptors`]: why such threads have open files of their own.
 //! - [`publisher`]: the one stream of what happens, and its subscribers: watchers, [`ledger`], [`log`], [`notify`] (the
 //!   service manager) and [`hooks`] (the operator's command).
+//! - [`priority_command`]: the operator's command that prints this member's priority. [`shell`]: commands of operators.
 //! - [`offline`]: the data directory of a member that does not run, for `ctl`.
 //! - [`visible_state`]: what other tasks may read at any time, compared with the clock.
 //! - [`roster`]: the members that this process knows, which may change while it runs.
@@ -27,10 +28,12 @@ pub mod log;
 mod notify;
 pub mod offline;
 mod peer_clocks;
+mod priority_command;
 mod publisher;
 pub mod records;
 pub mod recovery;
 mod roster;
+mod shell;
 pub mod startup_check;
 pub mod storage;
 mod visible_state;

@@ -223,6 +223,16 @@ pub fn put_list_mark(file: &mut StateFile, ListMark { listed, removed, forced }:
     file.put_record(InstanceId::ELECTION, RecordKind::ListMark, encode(codec::to_vec(&(listed, removed, forced))));
 }
 
+/// The priority that an operator gave this member.
+pub fn priority(file: &StateFile) -> Option<u32> {
+    let section = file.record(InstanceId::ELECTION, RecordKind::Priority)?;
+    codec::decode::<Option<u32>>(&section.bytes).ok().flatten()
+}
+
+pub fn put_priority(file: &mut StateFile, priority: Option<u32>) {
+    file.put_record(InstanceId::ELECTION, RecordKind::Priority, encode(codec::to_vec(&priority)));
+}
+
 /// Was the record of the election written before member lists were on disk?
 pub fn is_without_list(file: &StateFile) -> bool {
     file.record(InstanceId::ELECTION, RecordKind::Authority).is_some_and(|section| section.version < 3)

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use algorithms::NodeId;
-use client::{ElectionCost, MemberStatus, PeerStatus};
+use client::{ElectionCost, MemberStatus, PeerStatus, PriorityBy};
 use member::{Role, Safety, Standing};
 use types::{InstanceId, Topology, Uid, Wins, boot_clock, since_boot};
 
@@ -33,6 +33,8 @@ pub(crate) struct ProcessState {
     old_volume: AtomicBool,
     /// The names of the keys that new handshakes use, and when the first of them expires.
     keys: Mutex<(Vec<String>, Option<SystemTime>)>,
+    /// The priority of the next election, if it is not that of the list.
+    priority: Mutex<Option<(u32, PriorityBy)>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +63,7 @@ impl ProcessState {
             cluster_id: Mutex::default(),
             old_volume: AtomicBool::new(false),
             keys: Mutex::default(),
+            priority: Mutex::default(),
         };
         process.set_members(uid, peers);
         process
@@ -124,6 +127,11 @@ impl ProcessState {
         *lock(&self.keys) = (ids, expires);
     }
 
+    /// `None`: that of the list.
+    pub(crate) fn set_priority(&self, priority: Option<(u32, PriorityBy)>) {
+        *lock(&self.priority) = priority;
+    }
+
     pub(crate) fn uptime(&self) -> Duration {
         since_boot().saturating_sub(self.started)
     }
@@ -166,6 +174,7 @@ struct Shown {
     lease_until: Option<Duration>,
     election: Option<ElectionCost>,
     blank: bool,
+    active_list: Option<Vec<u32>>,
 }
 
 impl VisibleState {
@@ -175,8 +184,8 @@ impl VisibleState {
         safety: Safety,
         standing: Standing,
     ) -> Self {
-        let shown =
-            Shown { standing, announced: false, lease_until: None, election: None, blank: safety == Safety::Quorum };
+        let blank = safety == Safety::Quorum;
+        let shown = Shown { standing, announced: false, lease_until: None, election: None, blank, active_list: None };
         let (instance, algorithm, topology) = (election.instance, election.row.name, election.topology);
         let wins = election.settings.election.wins;
         let max_drift_ppm = (election.settings.timing.max_drift * 1e6).round() as u64;
@@ -214,6 +223,13 @@ impl VisibleState {
         lock(&self.shown).blank = blank;
     }
 
+    /// A list stays until the next one: the present election may not have one yet.
+    pub(crate) fn set_active_list(&self, list: Option<Vec<u32>>) {
+        if list.is_some() {
+            lock(&self.shown).active_list = list;
+        }
+    }
+
     /// The standing that may be reported now.
     pub(crate) fn standing(&self) -> Standing {
         self.standing_at(since_boot())
@@ -236,6 +252,7 @@ impl VisibleState {
         let process = &self.process;
         let (uid, peers, gone) = (*lock(&process.uid), lock(&process.peers).clone(), *lock(&process.gone));
         let (key_ids, expires) = lock(&process.keys).clone();
+        let (priority, priority_by) = lock(&process.priority).unwrap_or((uid.priority, PriorityBy::List));
         let left = shown.lease_until.and_then(|until| until.checked_sub(now)).filter(|left| !left.is_zero());
         MemberStatus {
             id: uid.id.0,
@@ -245,7 +262,7 @@ impl VisibleState {
             topology: self.topology,
             safety: self.safety,
             role: standing.role,
-            priority: uid.priority,
+            priority,
             wins: self.wins,
             leader: standing.leader.map(|leader| leader.0),
             epoch: standing.epoch.0,
@@ -266,6 +283,8 @@ impl VisibleState {
             max_drift_ppm: self.max_drift_ppm,
             key_ids,
             expires_ms: expires.map(millis),
+            priority_by,
+            active_list: shown.active_list,
         }
     }
 

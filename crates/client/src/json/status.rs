@@ -6,6 +6,7 @@ use serde::Serialize;
 use types::{Role, Safety, Topology};
 
 use crate::election::ElectionSummary;
+use crate::wire::PriorityBy;
 
 #[derive(Debug, Serialize)]
 pub struct Status {
@@ -71,6 +72,11 @@ pub struct StatusMember {
     pub key_ids: Option<Vec<String>>,
     /// When its certificate or an authority expires, in milliseconds since 1970.
     pub expires_ms: Option<u64>,
+    /// Its priority in the next election, and where that comes from: `list`, `command` or `operator`.
+    pub priority: Option<u32>,
+    pub priority_by: Option<PriorityBy>,
+    /// The members that took part in its last election; null where the algorithm keeps no such list.
+    pub active_list: Option<Vec<u32>>,
     /// Why it did not answer; not part of the JSON.
     #[serde(skip)]
     pub trouble: Option<String>,

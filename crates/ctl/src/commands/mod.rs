@@ -21,6 +21,7 @@ pub(crate) mod lock;
 pub(crate) mod locks;
 pub(crate) mod man;
 pub(crate) mod member;
+pub(crate) mod priority;
 pub(crate) mod secret;
 mod shared_args;
 pub(crate) mod sim;

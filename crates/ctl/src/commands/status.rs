@@ -6,7 +6,7 @@ use std::time::Duration;
 use algorithms::catalog;
 use client::json::{Drifting, Election, Messages, Range, Status, StatusMember};
 use client::{
-    Answer, ClientError, ElectionSummary, Endpoint, MemberStatus, Role, Safety, Topology, Verdict, View,
+    Answer, ClientError, ElectionSummary, Endpoint, MemberStatus, PriorityBy, Role, Safety, Topology, Verdict, View,
     expiry_in_words, format_duration, now_ms,
 };
 
@@ -169,6 +169,9 @@ fn row(answer: &Answer, id: Option<u32>, statuses: &[&MemberStatus]) -> StatusMe
         drift_ppm: statuses.iter().filter_map(measured_by).max_by_key(|ppm| ppm.unsigned_abs()),
         key_ids: status.map(|status| status.key_ids.clone()),
         expires_ms: status.and_then(|status| status.expires_ms),
+        priority: status.map(|status| status.priority),
+        priority_by: status.map(|status| status.priority_by),
+        active_list: status.and_then(|status| status.active_list.clone()),
         trouble: answer.result.as_ref().err().map(ToString::to_string),
     }
 }
@@ -210,9 +213,41 @@ fn text(document: &Status, output: Output) -> String {
             (address, None),
         ]);
     }
-    let faults = faults(document, output) + &clocks(document, output) + &certificates(document, output);
+    let faults = active_lists(document)
+        + &priorities(document)
+        + &faults(document, output)
+        + &clocks(document, output)
+        + &certificates(document, output);
     let (cost, verdict) = (election_line(document), verdict_line(document, output));
     format!("{}\n\n{cost}{faults}{verdict}", table.render(output))
+}
+
+/// The lists of active members, where the algorithm keeps them: one line if all are the same.
+fn active_lists(document: &Status) -> String {
+    let mut lists: Vec<(&Vec<u32>, Vec<String>)> = Vec::new();
+    for member in &document.members {
+        let (Some(id), Some(list)) = (member.id, &member.active_list) else { continue };
+        match lists.iter_mut().find(|(known, _)| *known == list) {
+            Some((_, members)) => members.push(id.to_string()),
+            None => lists.push((list, vec![id.to_string()])),
+        }
+    }
+    let line = |(list, members): &(&Vec<u32>, Vec<String>)| {
+        let list: Vec<String> = list.iter().map(ToString::to_string).collect();
+        format!("active list of {}: {}\n", members.join(", "), list.join(", "))
+    };
+    lists.iter().map(line).collect()
+}
+
+/// Of members whose priority is not 0, or comes from elsewhere than the list: such a cluster elects by more than ids.
+fn priorities(document: &Status) -> String {
+    let of = |member: &StatusMember| {
+        let (id, priority, by) = (member.id?, member.priority?, member.priority_by?);
+        let source = if by == PriorityBy::List { String::new() } else { format!(" ({})", by.name()) };
+        (priority > 0 || by != PriorityBy::List).then(|| format!("{id}: {priority}{source}"))
+    };
+    let all: Vec<String> = document.members.iter().filter_map(of).collect();
+    if all.is_empty() { String::new() } else { format!("priorities of the next election: {}\n", all.join(", ")) }
 }
 
 /// A line per member with injected faults: they explain why the cluster misbehaves.

@@ -51,6 +51,7 @@ fn every_command_explains_itself() {
         &["elect"],
         &["step-down"],
         &["transfer"],
+        &["priority"],
         &["chaos"],
         &["chaos", "cut"],
         &["chaos", "delay"],

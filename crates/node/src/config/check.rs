@@ -10,13 +10,13 @@ use types::format_duration;
 use super::problems::{Problem, Problems};
 use super::read::{Cluster, Draft, InstanceDraft, PeerDraft, TlsDraft, fitting};
 use super::section::{Found, closest};
-use super::{Config, Host, PEERS_MAX, PeerRole, locks, split_address};
+use super::{Config, Host, PEERS_MAX, PeerRole, locks, priority, split_address};
 
 const NAME_BYTES_MAX: usize = 64;
 const TIME_MIN: Duration = Duration::from_millis(1);
 /// A command asks its next question within less time than this.
 const CLIENT_IDLE_MIN: Duration = Duration::from_secs(1);
-const TIME_MAX: Duration = Duration::from_hours(1);
+pub(super) const TIME_MAX: Duration = Duration::from_hours(1);
 
 /// The row of the configured algorithm. Without a usable name it is the default row, so that the other checks can run.
 pub(super) fn algorithm(cluster: &Cluster, problems: &mut Problems) -> &'static Row {
@@ -73,6 +73,7 @@ pub(super) fn all(draft: &Draft, config: &Config, problems: &mut Problems) {
     secret(draft, config, problems);
     links(draft, config, problems);
     hooks(draft, problems);
+    priority::check(&draft.priority, config, problems);
     instances(draft, config, problems);
     locks::check(&draft.locks, config, problems);
     if problems.list.is_empty() && draft.cluster.join.is_none() {
@@ -177,7 +178,6 @@ pub(super) fn notices(draft: &Draft, row: &Row) -> Vec<Problem> {
             notices.push(found.line, format!("{what} is not built yet"), "this line has no effect");
         }
     };
-    unbuilt(&draft.priority_command, "command in [priority]");
     draft.peers.iter().for_each(|peer| unbuilt(&peer.http, "http in [[peers]]"));
     if let (Some(short), Some(answer)) = (draft.timing.coordinator_timeout, draft.timing.answer_timeout) {
         let proven = answer.value.saturating_mul(row.coordinator_factor);

@@ -11,6 +11,7 @@ use member::{Bootstrap, Founding, OnClose, Safety, Settings, Timing};
 use types::InstanceId;
 
 use super::locks::{self, LocksDraft};
+use super::priority::{self, PriorityDraft};
 use super::problems::Problems;
 use super::section::{Found, Pairs, Reader, Section};
 use super::{Config, ConfiguredInstance, ID_MAX, Peer, PeerRole, check};
@@ -38,7 +39,7 @@ pub(super) struct Draft {
     pub(super) links: Option<Found<Pairs>>,
     pub(super) on_change: Option<Found<String>>,
     pub(super) locks: LocksDraft,
-    pub(super) priority_command: Option<Found<String>>,
+    pub(super) priority: PriorityDraft,
 }
 
 pub(super) struct Cluster {
@@ -120,7 +121,7 @@ fn draft<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>) -> Draft {
     let graph = reader.section(document, "graph");
     let hooks = reader.section(document, "hooks");
     let locks_section = reader.section(document, "locks");
-    let priority = reader.section(document, "priority");
+    let priority_section = reader.section(document, "priority");
     let tls_section = document.contains_key("tls").then(|| reader.section(document, "tls"));
     let cluster_section = reader.section(document, "cluster");
     let timing_section = reader.section(document, "timing");
@@ -136,7 +137,7 @@ fn draft<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>) -> Draft {
         links: reader.pairs(&graph, "links"),
         on_change: reader.string(&hooks, "on_change"),
         locks: locks::draft(reader, &locks_section),
-        priority_command: reader.string(&priority, "command"),
+        priority: priority::draft(reader, &priority_section),
     }
 }
 
@@ -282,7 +283,7 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
         client_idle: or(draft.timing.client_idle, CLIENT_IDLE),
         on_change: value(&draft.on_change),
         locks: locks::resolve(&draft.locks),
-        priority_command: value(&draft.priority_command),
+        priority_command: priority::resolve(&draft.priority),
         notices: check::notices(draft, row),
     }
 }
@@ -312,7 +313,7 @@ fn timing(times: &Times) -> Timing {
     }
 }
 
-fn or(found: Option<Found<Duration>>, default: Duration) -> Duration {
+pub(super) fn or(found: Option<Found<Duration>>, default: Duration) -> Duration {
     found.map_or(default, |found| found.value)
 }
 

@@ -51,7 +51,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
     ("graph", &["links"]),
     ("hooks", &["on_change"]),
     ("locks", &["algorithm", "max_ttl", "max_sessions", "max_waiters", "max_names"]),
-    ("priority", &["command"]),
+    ("priority", &["command", "interval", "timeout"]),
 ];
 
 type Value<'a> = Spanned<DeValue<'a>>;

@@ -64,6 +64,7 @@ impl Daemon {
                 }
                 response
             }
+            Request::Priority { value } => return self.order_priority(asked, instance, value),
             Request::Members => self.members(instance),
             Request::ChangeMembers(ref change) => return self.change_members(asked, instance, change),
             Request::Bootstrap => self.bootstrap(asked, instance),

@@ -18,6 +18,7 @@ use super::client_budgets::Pages;
 use super::clients::Clients;
 use super::duplicates::Duplicates;
 use super::locks::LockService;
+use super::priority::Priority;
 use super::reload::Reload;
 use super::stale::Voices;
 use super::volume::{self, Volume};
@@ -81,6 +82,7 @@ impl Daemon {
         let locks = lock_service(&config, &roster, incarnation)?;
         let mut publisher = Publisher::new(id, subscribers(&ledger, home.hooks.clone()));
         publisher.publish(InstanceId::ELECTION, Happened::Started { incarnation: incarnation.counter });
+        let priority = Priority::new(volume.priority(), home.printed.clone());
         let mut daemon = Daemon {
             net: Net::start(settings, home.listener.try_clone()?)?,
             config,
@@ -97,6 +99,7 @@ impl Daemon {
             process,
             duplicates: Duplicates::default(),
             reload: Reload::new(home.keyring.clone()),
+            priority,
             pages: Pages::default(),
             idle_check_at: None,
             voices,
@@ -112,6 +115,7 @@ impl Daemon {
         daemon.share_cluster_id();
         daemon.share_list();
         daemon.announce_forced();
+        daemon.share_priority();
         Ok(daemon)
     }
 }

@@ -130,6 +130,16 @@ impl Volume {
         self.remember_at.get_or_insert_with(|| since_boot() + REMEMBER_AFTER);
     }
 
+    /// The priority that an operator gave this member. It counts when this write is done.
+    pub(super) fn set_priority(&mut self, priority: Option<u32>) -> Ticket {
+        records::put_priority(&mut self.file, priority);
+        self.write_all()
+    }
+
+    pub(super) fn priority(&self) -> Option<u32> {
+        records::priority(&self.file)
+    }
+
     /// Before an end in order: writes what waits to be written in the background.
     pub(super) async fn write_remembered(&mut self) -> anyhow::Result<()> {
         if self.remember_at.is_some() { self.write_now().await } else { Ok(()) }

@@ -225,6 +225,8 @@ impl Writer {
             Order::Bootstrap => (12, 0, 0, 0),
             Order::Reload => (32, 0, 0, 0),
             Order::Unlock { token } => (33, 0, 0, token.0),
+            Order::Priority { value: Some(value) } => (34, 0, 0, u64::from(value)),
+            Order::Priority { value: None } => (35, 0, 0, 0),
         };
         let ip = match ordered.address.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -275,6 +277,8 @@ fn ordered(fields: &mut Fields<'_>) -> Option<Ordered> {
         12 => Order::Bootstrap,
         32 => Order::Reload,
         33 => Order::Unlock { token: Token(ms) },
+        34 => Order::Priority { value: Some(u32::try_from(ms).ok()?) },
+        35 => Order::Priority { value: None },
         _ => return None,
     };
     let instance = InstanceId(fields.u16()?);

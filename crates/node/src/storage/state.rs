@@ -57,11 +57,13 @@ pub enum RecordKind {
     Ledger = 5,
     /// Whether this member was removed; of the cluster's election alone.
     ListMark = 6,
+    /// The priority that an operator gave this member; of the cluster's election alone.
+    Priority = 7,
 }
 
 impl RecordKind {
-    pub const ALL: [RecordKind; 4] =
-        [RecordKind::Authority, RecordKind::Algorithm, RecordKind::Ledger, RecordKind::ListMark];
+    pub const ALL: [RecordKind; 5] =
+        [RecordKind::Authority, RecordKind::Algorithm, RecordKind::Ledger, RecordKind::ListMark, RecordKind::Priority];
 
     /// The version of its layout that this code writes, and the newest it reads. Any change of the layout must raise
     /// it.
@@ -69,7 +71,7 @@ impl RecordKind {
         match self {
             // Version 1 had no cluster id, version 2 no member list, version 3 knew nothing of locks.
             RecordKind::Authority => 4,
-            RecordKind::Algorithm | RecordKind::Ledger | RecordKind::ListMark => 1,
+            RecordKind::Algorithm | RecordKind::Ledger | RecordKind::ListMark | RecordKind::Priority => 1,
         }
     }
 
@@ -83,6 +85,7 @@ impl RecordKind {
             RecordKind::Algorithm => "algorithm",
             RecordKind::Ledger => "ledger",
             RecordKind::ListMark => "list mark",
+            RecordKind::Priority => "priority",
         }
     }
 }

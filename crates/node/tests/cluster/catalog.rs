@@ -4,7 +4,7 @@ use algorithms::Topology;
 use algorithms::catalog::{ROWS, Row};
 use algorithms::theory::{Before, Case};
 use client::{ElectionSummary, MemberStatus};
-use testkit::{Live, Plan};
+use testkit::{Live, Plan, done};
 
 const NODES: u32 = 6;
 /// Nothing happens by the clock: what moves was sent by an election, and only a closed connection tells of a death.
@@ -56,6 +56,36 @@ async fn every_row_elects_survives_losses_and_takes_members_back() {
     for row in ROWS {
         eprintln!("{}", row.name);
         survives(row).await;
+    }
+}
+
+/// A leader that hangs and returns, and a network in two parts that meet again: each part has a leader of its own, and at the
+/// end there is one.
+async fn survives_a_pause_and_a_partition(row: &'static Row) {
+    let (left, right, all) = ([1, 2], [3, 4, 5], [1, 2, 3, 4, 5]);
+    let plan = Plan { chaos: true, ..Plan::new(5, row) };
+    let mut live = Live::start(&plan);
+    let (first, epoch) = live.agreement(&all).await;
+    live.cluster.pause(first).expect("a signal");
+    live.agreement_that(&without(&all, &[first]), |_, found| found > epoch).await;
+    live.cluster.resume(first).expect("a signal");
+    let best = plan.best();
+    let is_best = |leader| best.is_none_or(|best| best == leader);
+    live.agreement_that(&all, |leader, found| is_best(leader) && found > epoch).await;
+
+    done(&live.ctl(&["chaos", "cut", "1,2", "3,4,5", "--member-timeout", "5s", "--timeout", "20s"]).await);
+    live.agreement(&left).await;
+    live.agreement(&right).await;
+    done(&live.ctl(&["chaos", "heal", "--member-timeout", "5s", "--timeout", "20s"]).await);
+    live.agreement_that(&all, |leader, _| is_best(leader)).await;
+    live.cluster.stop().await;
+}
+
+#[tokio::test]
+async fn every_row_survives_a_pause_and_a_partition() {
+    for row in ROWS {
+        eprintln!("{}", row.name);
+        survives_a_pause_and_a_partition(row).await;
     }
 }
 

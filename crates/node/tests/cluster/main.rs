@@ -17,6 +17,7 @@ mod live;
 mod locks;
 mod membership;
 mod power;
+mod priorities;
 mod quorum;
 mod rotation;
 mod slew;

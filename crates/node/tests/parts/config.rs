@@ -116,6 +116,8 @@ max_waiters = 12
 max_names = 13
 [priority]
 command = "echo 5"
+interval = "3s"
+timeout = "1500ms"
 "#;
     let config =
         Config::parse(text, Path::new("/etc/conclave/all.toml")).unwrap_or_else(|problems| panic!("{problems}"));
@@ -143,9 +145,10 @@ command = "echo 5"
     let limits = config.locks.limits;
     assert_eq!((limits.sessions, limits.waiters, limits.names), (11, 12, 13));
     assert_eq!(good().locks.limits, Limits::default());
-    assert_eq!(config.priority_command.as_deref(), Some("echo 5"));
+    let command = config.priority_command.as_ref().unwrap();
+    assert_eq!((&*command.command, command.interval, command.timeout), ("echo 5", millis(3_000), millis(1_500)));
     let unbuilt: Vec<usize> = config.notices.iter().map(|notice| notice.line).collect();
-    assert_eq!(unbuilt, [41, 26], "asked for and not built: said, not silently dropped");
+    assert_eq!(unbuilt, [26], "asked for and not built: said, not silently dropped");
 }
 
 #[test]
@@ -276,6 +279,23 @@ fn each_mistake_is_named_with_its_line_and_its_remedy() {
             7,
             &["unknown key \"ttl\" in [locks]", "the keys are algorithm"],
         ),
+        // The command that prints a priority.
+        ("[timing]", "[priority]\ncommand = \" \"\n[timing]", 7, &["command in [priority] is empty", "sh -c"]),
+        ("[timing]", "[priority]\ncommand = 5\n[timing]", 7, &["command in [priority] is not a string"]),
+        ("[timing]", "[priority]\ninterval = \"1s\"\n[timing]", 7, &["[priority] has no command"]),
+        (
+            "[timing]",
+            "[priority]\ncommand = \"x\"\ninterval = \"10ms\"\n[timing]",
+            8,
+            &["interval = \"10ms\" in [priority] cannot work", "100ms to 1h"],
+        ),
+        (
+            "[timing]",
+            "[priority]\ncommand = \"x\"\ninterval = \"1s\"\ntimeout = \"2s\"\n[timing]",
+            9,
+            &["timeout in [priority] is longer than the interval (1s)"],
+        ),
+        ("[timing]", "[priority]\nscript = \"x\"\n[timing]", 7, &["unknown key \"script\" in [priority]"]),
         // Wrong kinds of values.
         ("name = \"test\"", "name = 5", 2, &["name in [cluster] is not a string", "write name = \"...\""]),
         ("name = \"test\"", "name = \"\"", 2, &["is empty", "1 to 64"]),
@@ -442,6 +462,24 @@ fn a_coordinator_timeout_below_the_proven_multiple_is_noticed() {
     let config = parse(&changed("[timing]", short)).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(config.notices.len(), 1);
     assert!(config.notices[0].to_string().contains("300ms would be safe"), "{}", config.notices[0]);
+}
+
+#[test]
+fn a_priority_command_is_refused_where_no_priority_counts() {
+    let mut refusing = Vec::new();
+    for row in catalog::ROWS {
+        let head = format!("topology = \"{}\"\nalgorithm = \"{}\"", row.topology.name(), row.name);
+        let text = changed("topology = \"mesh\"", &head) + graph(row, 2) + "[priority]\ncommand = \"echo 1\"\n";
+        match parse(&text) {
+            Ok(config) => assert!(config.priority_command.is_some()),
+            Err(problems) => {
+                let printed = problems.to_string();
+                assert!(printed.contains("plain ids") || printed.contains("chance decides"), "{printed}");
+                refusing.push(row.name);
+            }
+        }
+    }
+    assert_eq!(refusing.len(), 3, "{refusing:?}");
 }
 
 #[test]
