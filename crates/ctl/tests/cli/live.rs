@@ -46,6 +46,40 @@ async fn a_bench_tells_what_its_slowest_trial_waited_for() {
 }
 
 #[tokio::test]
+async fn a_bench_of_a_topology_has_all_its_algorithms_in_one_table() {
+    let mesh: Vec<&str> =
+        catalog::ROWS.iter().filter(|row| row.topology == Topology::Mesh).map(|row| row.name).collect();
+    let output = ctl(&["bench", "failover", "--algorithm", "all-mesh", "-n", "3", "--trials", "1", "-o", "json"]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let documents: Vec<Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let named: Vec<&str> = documents.iter().filter_map(|document| document["algorithm"].as_str()).collect();
+    assert_eq!(named, mesh);
+    for document in &documents {
+        assert_eq!(document["samples_ms"].as_array().map(Vec::len), Some(1), "{document}");
+        assert_eq!(document["messages"].as_array().map(Vec::len), Some(1), "{document}");
+    }
+    let refused = ctl(&["bench", "failover", "--algorithm", "all-mesh", "--topology", "ring"]).await;
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--algorithm all-ring"), "{}", stderr(&refused));
+}
+
+#[tokio::test]
+async fn status_shows_the_list_of_active_members_where_the_algorithm_keeps_one() {
+    let row = catalog::row("le-lann").unwrap();
+    let mut live = Live::start(&Plan::new(3, row));
+    live.agreement_on(3, &[1, 2, 3]).await;
+    let (status, _) = live.json(&["status"]).await;
+    for member in status["members"].as_array().unwrap() {
+        assert_eq!(member["active_list"], serde_json::json!([1, 2, 3]), "{member}");
+    }
+    let text = stdout(&live.ctl(&["status", "--member-timeout", "5s"]).await);
+    assert!(text.contains("active list of 1, 2, 3: 1, 2, 3"), "{text}");
+    live.kill(3).await;
+    live.agreement_on(2, &[1, 2]).await;
+    live.statuses_that(&[1, 2], |all| all.iter().all(|status| status.active_list == Some(vec![1, 2]))).await;
+}
+
+#[tokio::test]
 async fn a_bench_of_idle_members_reads_the_counters_of_all_their_threads() {
     let output = ctl(&["bench", "idle", "-n", "3", "--seconds", "1", "-o", "json"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -85,6 +85,11 @@ fn what_would_be_ignored_or_cannot_be_is_refused() {
         (&["run", "--algorithm", graph, "--ids", "1,2", "--links", "1-7"], "there is no id 7"),
         (&["run", "--algorithm", graph, "-n", "5", "--graph", "grid:2x2"], "has 4 nodes, not 5"),
         (&["run", "--algorithm", graph, "--graph", "tree"], "--nodes N"),
+        (&["run", "--algorithm", ring, "-n", "4", "--repair"], "--crash"),
+        (&["run", "--algorithm", ring, "-n", "4", "--crash", "2@1", "--repair"], "crashes during the election"),
+        (&["run", "--algorithm", ring, "-n", "2", "--crash", "1,2", "--repair"], "at least one node"),
+        (&["run", "--algorithm", ring, "-n", "4", "--crash", "2", "--initiators", "2", "--repair"], "there is no id 2"),
+        (&["run", "--algorithm", graph, "-n", "4", "--crash", "2", "--repair"], "--repair is for rings"),
         (&["faults", "--drift=-5"], "a number from 0 to 90"),
         (&["faults", "--drift", "1e300"], "a number from 0 to 90"),
         (&["faults", "--drift", "inf"], "a number from 0 to 90"),
@@ -115,6 +120,39 @@ fn graphs_run_by_links_and_by_kind_and_theory_knows_the_links() {
             assert_eq!(json(&output)["theory"]["best"], f64::from(2 * links), "{} {arguments:?}", row.name);
         }
     }
+}
+
+/// The nodes around the dead ones are neighbours, and the election costs what it costs among the living.
+#[test]
+fn a_repaired_ring_elects_among_the_living() {
+    for row in ROWS.iter().filter(|row| row.topology == Topology::Ring && row.elects == Elects::Best) {
+        let whole = sim_run(row, &["--ids", "1,3,2", "-o", "json"]);
+        let repaired = sim_run(row, &["--ids", "1,5,3,4,2", "--crash", "5,4", "--repair", "-o", "json"]);
+        assert_eq!(repaired.status.code(), Some(0), "{}: {}", row.name, stderr(&repaired));
+        let (whole, repaired) = (json(&whole), json(&repaired));
+        for key in ["leader", "messages", "rounds", "theory", "expectation", "ids"] {
+            assert_eq!(whole[key], repaired[key], "{} {key}", row.name);
+        }
+    }
+    let text = stdout(&sim_run(ring(), &["--nodes", "5", "--crash", "5", "--repair"]));
+    assert!(text.contains("leader 4") && text.contains("repaired without 5: 4 nodes are left"), "{text}");
+}
+
+#[test]
+fn the_list_of_active_nodes_is_shown_where_the_algorithm_keeps_one() {
+    let mut keeping = 0;
+    for row in ROWS.iter().filter(|row| row.topology == Topology::Ring) {
+        let document = json(&sim_run(row, &["--ids", "5,2,4", "-o", "json"]));
+        if document["active"].is_array() {
+            keeping += 1;
+            assert_eq!(document["active"], serde_json::json!(["2", "4", "5"]), "{}", row.name);
+            let text = stdout(&sim_run(row, &["--ids", "5,2,4"]));
+            assert!(text.contains("active list: 2, 4, 5"), "{text}");
+            let text = stdout(&sim_run(row, &["--nodes", "30"]));
+            assert!(text.contains("20, ... (30 in all)"), "{text}");
+        }
+    }
+    assert_eq!(keeping, 1);
 }
 
 #[test]

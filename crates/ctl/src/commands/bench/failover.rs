@@ -13,8 +13,10 @@ mod slowest;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use algorithms::catalog::{self, Row};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
 use client::history::{Ledgers, MemberLedger};
 use client::{Client, MemberStatus, Observer, ask_all, format_duration};
 use types::Safety;
@@ -22,7 +24,7 @@ use types::Safety;
 use self::course::{Course, Ending};
 use self::crowd::Crowd;
 use self::slowest::Slowest;
-use super::super::shared_args::{self, AlgorithmArg, TopologyArg};
+use super::super::shared_args::{self, TopologyArg};
 use super::super::up::Stop;
 use super::settle::{PATIENCE, quiet, settle};
 use crate::args::Globals;
@@ -33,6 +35,10 @@ use crate::output::Output;
 /// The most spoiled trials; more are allowed if more trials were requested.
 const DISCARDS_MAX: u32 = 10;
 
+/// With several algorithms: how many trials one has before the next one's turn.
+const TURN: u32 = 5;
+const ALL_OF: &str = "all-";
+
 /// Measure the time from a leader's failure until all survivors report its successor
 ///
 /// Runs a cluster of its own in a temporary directory. After each trial the old leader is restarted with its data, and
@@ -40,18 +46,21 @@ const DISCARDS_MAX: u32 = 10;
 /// discarded and repeated. A trial begins when no write to disk of the trial before is under way. EOF is the median
 /// time from the SIGKILL until the killed leader's connection to this command ended: the kernel's share, which no
 /// failover can undercut. The line below the table shows what the slowest trial waited for, by the members' own
-/// ledgers.
+/// ledgers. `all-mesh` measures all algorithms of a mesh, one cluster at a time: they take turns of a few trials each, so that a
+/// load that comes and goes meets all of them.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl bench failover
+  ctl bench failover --algorithm all-mesh
   ctl bench failover --topology ring --trials 100
   ctl bench failover --fault pause -o json | tail -1 | jq .median_ms")]
 pub(crate) struct Args {
     /// The number of members
     #[arg(short = 'n', long = "nodes", value_name = "N", default_value_t = 5, value_parser = shared_args::nodes())]
     nodes: u32,
-    #[command(flatten)]
-    algorithm: AlgorithmArg,
+    /// The election algorithm, or all of a topology: all-mesh, all-ring, all-graph [default: one that fits the topology]
+    #[arg(long, value_name = "NAME", value_parser = names(), hide_possible_values = true)]
+    algorithm: Option<String>,
     #[command(flatten)]
     topology: TopologyArg,
     /// Who may lead: any member that is elected, or only with the lease of a majority
@@ -105,37 +114,88 @@ pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), 
     if args.nodes < 2 {
         return Err(Failure::usage("a failover needs a survivor").hint("ctl bench failover -n 2"));
     }
-    let row = Plan::choose(args.algorithm.name(), args.topology.topology)
-        .map_err(|error| Failure::usage(error).hint("ctl algorithms"))?;
-    let (name, safety, on_close) = ("bench".to_owned(), args.safety, args.on_close.clone());
-    if args.fault == Fault::Transfer && safety == Safety::Classic {
+    let rows = rows(args)?;
+    if args.fault == Fault::Transfer && args.safety == Safety::Classic {
         return Err(
             Failure::usage("a transfer needs a reign").hint("ctl bench failover --safety quorum --fault transfer")
         );
     }
-    let plan = Plan { name, safety, on_close, ..Plan::new(args.nodes, row) };
+    let plan = |row| {
+        let (name, on_close) = ("bench".to_owned(), args.on_close.clone());
+        Plan { name, safety: args.safety, on_close, ..Plan::new(args.nodes, row) }
+    };
+    let mut all: Vec<(Plan, Samples)> = rows.into_iter().map(|row| (plan(row), Samples::default())).collect();
+    let mut stop = Stop::new()?;
+    let turn = if all.len() == 1 { args.trials } else { TURN };
+    let mut left = args.trials;
+    while left > 0 {
+        let trials = turn.min(left);
+        left -= trials;
+        for (plan, samples) in &mut all {
+            samples.add(measure(plan, args, trials, &mut stop).await?);
+        }
+    }
+    show::show(&all, args, output)
+}
+
+/// The names of the catalog, and of all algorithms of a topology.
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(catalog::names().chain(["all-mesh", "all-ring", "all-graph"]))
+}
+
+/// One algorithm, or all of a topology that such a cluster can run.
+fn rows(args: &Args) -> std::result::Result<Vec<&'static Row>, Failure> {
+    let named = args.algorithm.as_deref();
+    let Some(all) = named.and_then(|name| name.strip_prefix(ALL_OF)) else {
+        let row = Plan::choose(named, args.topology.topology);
+        return Ok(vec![row.map_err(|error| Failure::usage(error).hint("ctl algorithms"))?]);
+    };
+    if let Some(other) = args.topology.topology.filter(|topology| topology.name() != all) {
+        let hint = format!("ctl bench failover --algorithm {ALL_OF}{}", other.name());
+        return Err(Failure::usage(format!("{ALL_OF}{all} and a {}", other.name())).hint(hint));
+    }
+    let able = |row: &&Row| args.nodes as usize <= row.max_nodes && row.topology.name() == all;
+    Ok(catalog::ROWS.iter().filter(able).collect())
+}
+
+/// So many trials with a cluster of their own.
+async fn measure(plan: &Plan, args: &Args, count: u32, stop: &mut Stop) -> std::result::Result<Samples, Failure> {
     let binary =
         node_binary().map_err(|error| Failure::from(error).hint("build it: cargo build --release -p node -p ctl"))?;
-    let mut stop = Stop::new()?;
     let scratch = Scratch::new("bench")?;
-    let mut cluster = Cluster::prepare(&plan, scratch.path(), &free_ports_elsewhere(args.nodes)?, binary)?;
+    let mut cluster = Cluster::prepare(plan, scratch.path(), &free_ports_elsewhere(args.nodes)?, binary)?;
     cluster.start_all()?;
     let outcome = tokio::select! {
-        outcome = trials(&mut cluster, &plan, args) => outcome.map_err(Failure::from),
+        outcome = trials(&mut cluster, plan, args, count) => outcome.map_err(Failure::from),
         () = stop.wait() => Err(Failure::new(Exit::Failed, "interrupted")),
     };
     cluster.stop().await;
-    show::show(&plan, args, &outcome?, output)
+    outcome
 }
 
-async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Samples> {
+impl Samples {
+    fn add(&mut self, more: Samples) {
+        self.ms.extend(more.ms);
+        self.eof_ms.extend(more.eof_ms);
+        self.announced_ms.extend(more.announced_ms);
+        self.watched_ms.extend(more.watched_ms);
+        self.messages.extend(more.messages);
+        self.connections_max = self.connections_max.max(more.connections_max);
+        self.persist_us.extend(more.persist_us);
+        self.discarded += more.discarded;
+        let both = self.slowest.take().into_iter().chain(more.slowest);
+        self.slowest = both.max_by(|a, b| a.ms.total_cmp(&b.ms));
+    }
+}
+
+async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args, count: u32) -> Result<Samples> {
     let progress = std::io::stderr().is_terminal();
     let mut observer = cluster.observer();
     let mut samples = Samples::default();
     let mut slowest: Option<(u32, Course, Ending)> = None;
     let mut restarted = Instant::now();
     let mut trial = 1;
-    while trial <= args.trials || (args.watchers > 0 && samples.watched_ms.len() < samples.ms.len()) {
+    while trial <= count || (args.watchers > 0 && samples.watched_ms.len() < samples.ms.len()) {
         let leader = settle(cluster, &mut observer, plan.best()).await;
         let leader = leader.with_context(|| format!("before trial {trial}"))?;
         quiet(cluster, restarted).await;
@@ -148,9 +208,9 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
         let watched = args.watchers > 0 && samples.watched_ms.len() < samples.ms.len();
         let crowd = if watched { Some(Crowd::gather(cluster, leader, args.watchers).await?) } else { None };
         let struck = strike(cluster, &mut observer, leader, args.fault).await;
-        let Some((course, ending)) = struck.with_context(|| format!("trial {trial} of {}", args.trials))? else {
+        let Some((course, ending)) = struck.with_context(|| format!("trial {trial} of {count}"))? else {
             samples.discarded += 1;
-            if samples.discarded > DISCARDS_MAX.max(args.trials) {
+            if samples.discarded > DISCARDS_MAX.max(count) {
                 bail!("{} trials were discarded: the members changed their leader before the fault", samples.discarded);
             }
             restarted = begin_anew(cluster, &mut observer, leader).await?;
@@ -169,7 +229,7 @@ async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args) -> Result<Sampl
         samples.messages.push(sent(&after).saturating_sub(sent(&before)));
         samples.persist_us.extend(after.iter().filter_map(|status| status.persist_us));
         if progress {
-            eprint!("\r\x1b[K{trial}/{}: {took:.3} ms", args.trials);
+            eprint!("\r\x1b[K{} {trial}/{count}: {took:.3} ms", plan.row.name);
         }
         if slowest.as_ref().is_none_or(|(_, _, slowest)| slowest.last.after < ending.last.after) {
             slowest = Some((trial, course, ending));

@@ -62,6 +62,9 @@ pub(super) struct RingArgs {
     /// The nodes that crash, and before which round; round 0 is before the start
     #[arg(long, value_name = "ID[@ROUND],...", value_delimiter = ',')]
     crash: Vec<Crash>,
+    /// On a ring: nodes that crash before the start are left out, and their predecessors send to their first living successors
+    #[arg(long, requires = "crash")]
+    repair: bool,
 }
 
 impl RingArgs {
@@ -70,7 +73,7 @@ impl RingArgs {
         let row = catalog::row(&self.algorithm).ok_or_else(|| Failure::usage("unknown algorithm"))?;
         self.refuse_ignored(row)?;
         let seed = self.seed.wrapping_add(nth);
-        let mut experiment = Experiment::new(row, self.uids(seed)?);
+        let mut experiment = Experiment::new(row, self.nodes_of_ring(row, seed)?);
         if let Some(graph) = self.graph {
             let wanted =
                 (row.topology != Topology::Graph).then(|| format!("{} runs on a {}", row.name, row.topology.name()));
@@ -82,12 +85,39 @@ impl RingArgs {
             experiment.links = ends(|link| link.0)?.into_iter().zip(ends(|link| link.1)?).collect();
         }
         experiment.initiators = self.initiators(&experiment.ids)?;
-        experiment.crashes = self.crashes(&experiment.ids)?;
+        experiment.crashes = if self.repair { Vec::new() } else { self.crashes(&experiment.ids)? };
         experiment.schedule = self.schedule;
         experiment.seed = seed;
         experiment.wins = self.wins.wins.unwrap_or(row.wins);
         experiment.check().map_err(|error| Failure::usage(error).hint("ctl sim run --help"))?;
         Ok(experiment)
+    }
+
+    /// The nodes, clockwise; without the dead ones if the ring is repaired.
+    fn nodes_of_ring(&self, row: &Row, seed: u64) -> Result<Vec<Uid>, Failure> {
+        let mut uids = self.uids(seed)?;
+        if !self.repair {
+            return Ok(uids);
+        }
+        if row.topology != Topology::Ring {
+            let why = format!("{} runs on a {}: --repair is for rings", row.name, row.topology.name());
+            return Err(Failure::usage(why));
+        }
+        if let Some(late) = self.crash.iter().find(|crash| crash.round > 0) {
+            let why =
+                format!("{} crashes during the election, which is outside the model: --repair comes before", late.id);
+            return Err(Failure::usage(why).hint(format!("--crash {}", late.id)));
+        }
+        self.crashes(&uids)?;
+        uids.retain(|uid| self.crash.iter().all(|crash| crash.id != uid.id.0));
+        Ok(uids)
+    }
+
+    /// What a repair has done to a ring with so many living nodes.
+    pub(super) fn repaired(&self, living: usize) -> Option<String> {
+        let dead: Vec<String> = self.crash.iter().map(|crash| crash.id.to_string()).collect();
+        let what = || format!("the ring was repaired without {}: {living} nodes are left", dead.join(", "));
+        self.repair.then(what)
     }
 
     /// The nodes, clockwise.

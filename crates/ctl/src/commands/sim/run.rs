@@ -22,6 +22,7 @@ use client::json::Theory;
   ctl sim run --ids 5,3,8,1
   ctl sim run --nodes 1000 --order decreasing --schedule random --seed 7 --trials 10 -o json
   ctl sim run --nodes 5 --crash 5 --initiators 1
+  ctl sim run --algorithm chang-roberts --ids 1,2,3,4,5 --crash 5 --repair
   ctl sim run --algorithm echo --graph grid:4x4
   ctl sim run --algorithm dfs --links 1-2,2-3,3-1 --initiators 3
   ctl sim run --algorithm ricart-agrawala --nodes 5 --requests 1000 --contention random --schedule random
@@ -44,6 +45,8 @@ pub(crate) struct Args {
 
 /// More trials than this are not printed one by one.
 const PRINTED_TRIALS: u64 = 10;
+/// More active nodes are counted.
+const PRINTED_ACTIVE: usize = 20;
 /// The ids of larger runs are left out of the JSON.
 const PRINTED_IDS: usize = 10_000;
 
@@ -65,6 +68,8 @@ struct Document<'a> {
     theory: Theory,
     /// Of exactly this run.
     expectation: Option<client::json::Messages<client::json::Range>>,
+    /// Of an algorithm that keeps a list of the active nodes.
+    active: Option<Vec<String>>,
     stuck: Option<&'a str>,
     violations: &'a [String],
 }
@@ -180,7 +185,8 @@ fn document<'a>(report: &'a Report, experiment: &Experiment, args: &Args) -> Doc
         let uid = experiment.ids[at];
         Crash { id: uid.id.0, before_round, after_end: late(uid) }
     };
-    let ids = (experiment.ids.len() <= PRINTED_IDS).then(|| experiment.ids.iter().map(ToString::to_string).collect());
+    let few = experiment.ids.len() <= PRINTED_IDS;
+    let names = |uids: &[Uid]| uids.iter().map(ToString::to_string).collect();
     Document {
         schema: "conclave.sim/1",
         algorithm: report.algorithm,
@@ -188,7 +194,7 @@ fn document<'a>(report: &'a Report, experiment: &Experiment, args: &Args) -> Doc
         seed: report.seed,
         schedule: report.schedule.name(),
         initiators: args.ring.initiators.to_string(),
-        ids,
+        ids: few.then(|| names(&experiment.ids)),
         crashes: experiment.crashes.iter().map(crash).collect(),
         leader: report.leader.map(|uid| uid.id.0),
         messages: Messages {
@@ -202,6 +208,7 @@ fn document<'a>(report: &'a Report, experiment: &Experiment, args: &Args) -> Doc
         wall_ms: (report.wall.as_secs_f64() * 1e6).round() / 1e3,
         theory: theory::bounds(report.theory),
         expectation: report.expectation.clone().map(theory::expected),
+        active: report.active.as_deref().filter(|_| few).map(names),
         stuck: report.stuck.as_deref(),
         violations: &report.violations,
     }
@@ -235,10 +242,21 @@ fn text(report: &Report, args: &Args, output: Output) -> String {
     let alive = if report.crashes { ", if none of them crashes" } else { "" };
     let bounds = theory::in_words(&theory::bounds(report.theory));
     let mut notes = vec![format!("election messages of {nodes} nodes in theory{alive}: {bounds}")];
+    notes.extend(args.ring.repaired(report.nodes));
+    notes.extend(report.active.as_deref().map(active_list));
     let late = |(uid, round): &(Uid, u64)| format!("{uid} was to crash before round {round}: the run was over by then");
     notes.extend(report.crashes_after_end.iter().map(late));
     notes.extend(report.stuck.clone());
     format!("{head}\n{}\n\n{}", table.render(output), notes.join("\n"))
+}
+
+/// The list that every node keeps.
+fn active_list(uids: &[Uid]) -> String {
+    let mut names: Vec<String> = uids.iter().take(PRINTED_ACTIVE).map(ToString::to_string).collect();
+    if uids.len() > PRINTED_ACTIVE {
+        names.push(format!("... ({} in all)", uids.len()));
+    }
+    format!("active list: {}", names.join(", "))
 }
 
 fn range(range: Option<Range>) -> String {

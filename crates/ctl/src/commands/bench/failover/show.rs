@@ -61,38 +61,15 @@ impl<'a> Times<'a> {
     }
 }
 
-pub(super) fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) -> Result<(), Failure> {
-    let Summary { min, median, p95, max } = summary(&samples.ms).context("no samples")?;
-    let eof = summary(&samples.eof_ms);
-    let announced = summary(&samples.announced_ms).context("no samples")?;
-    let watched = summary(&samples.watched_ms);
-    let persist = middle(&samples.persist_us).map(|us| us as f64 / 1e3);
-    let fault = args.fault.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+/// The object of each algorithm, or one table.
+pub(super) fn show(all: &[(Plan, Samples)], args: &Args, output: Output) -> Result<(), Failure> {
+    let rows = all.iter().map(|(plan, samples)| Figures::of(plan, args, samples)).collect::<Option<Vec<_>>>();
+    let rows = rows.context("no samples")?;
     if output.is_json() {
-        return Ok(Output::json(&Document {
-            schema: "conclave.bench.failover/1",
-            algorithm: plan.row.name,
-            topology: plan.row.topology.name(),
-            safety: plan.safety,
-            nodes: plan.nodes,
-            fault,
-            trials: args.trials,
-            min_ms: min,
-            median_ms: median,
-            p95_ms: p95,
-            max_ms: max,
-            samples_ms: &samples.ms,
-            eof_median_ms: eof.map(|eof| eof.median),
-            eof_ms: eof.map(|eof| Times::of(eof, &samples.eof_ms)),
-            announced_ms: Times::of(announced, &samples.announced_ms),
-            watched_ms: watched.map(|watched| Times::of(watched, &samples.watched_ms)),
-            watchers: args.watchers,
-            messages: &samples.messages,
-            connections_max: samples.connections_max,
-            persist_ms: persist,
-            discarded: samples.discarded,
-            slowest: samples.slowest.as_ref(),
-        })?);
+        for row in &rows {
+            Output::json(&row.document(args))?;
+        }
+        return Ok(());
     }
     let mut table = Table::new(&[
         "ALGORITHM",
@@ -110,33 +87,101 @@ pub(super) fn show(plan: &Plan, args: &Args, samples: &Samples, output: Output) 
         ">LINKS",
         ">PERSIST",
     ]);
-    let names = [plan.row.name, plan.row.topology.name(), plan.safety.name()].map(String::from);
-    let time = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.3} ms"));
-    let times = [Some(min), Some(median), Some(p95), Some(max), eof.map(|eof| eof.median)].map(time);
-    let rest = [plan.nodes.to_string(), fault, args.trials.to_string()];
-    let messages = middle(&samples.messages).unwrap_or(0).to_string();
-    let cost = [messages, samples.connections_max.to_string(), time(persist)];
-    table.plain(names.into_iter().chain(rest).chain(times).chain(cost));
+    rows.iter().for_each(|row| table.plain(row.cells(args)));
     Output::line(table.render(output))?;
-    let in_words = |of: Summary| format!("{:.3} ms, {:.3} to {:.3}", of.median, of.min, of.max);
-    Output::line(format!("announced by the last survivor, by its own stamp: {}", in_words(announced)))?;
-    if let Some(watched) = watched {
-        Output::line(format!(
-            "the same beside {} watchers, half of which never read: {}",
-            args.watchers,
-            in_words(watched)
-        ))?;
-    }
-    if let Some(slowest) = &samples.slowest {
-        Output::line(slowest.line())?;
-    }
-    if samples.discarded > 0 {
-        Output::line(format!(
-            "discarded: {} trials, because members left the leader before the fault",
-            samples.discarded
-        ))?;
+    for row in &rows {
+        let whose = if rows.len() == 1 { String::new() } else { format!("{}: ", row.plan.row.name) };
+        for line in row.remarks(args, rows.len() == 1) {
+            Output::line(format!("{whose}{line}"))?;
+        }
     }
     Ok(())
+}
+
+/// The samples of one algorithm, summarised.
+struct Figures<'a> {
+    plan: &'a Plan,
+    samples: &'a Samples,
+    took: Summary,
+    announced: Summary,
+    eof: Option<Summary>,
+    watched: Option<Summary>,
+    persist_ms: Option<f64>,
+    fault: String,
+}
+
+impl<'a> Figures<'a> {
+    fn of(plan: &'a Plan, args: &Args, samples: &'a Samples) -> Option<Self> {
+        Some(Figures {
+            plan,
+            samples,
+            took: summary(&samples.ms)?,
+            announced: summary(&samples.announced_ms)?,
+            eof: summary(&samples.eof_ms),
+            watched: summary(&samples.watched_ms),
+            persist_ms: middle(&samples.persist_us).map(|us| us as f64 / 1e3),
+            fault: args.fault.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned()),
+        })
+    }
+
+    fn document(&self, args: &Args) -> Document<'_> {
+        let (plan, samples, Summary { min, median, p95, max }) = (self.plan, self.samples, self.took);
+        Document {
+            schema: "conclave.bench.failover/1",
+            algorithm: plan.row.name,
+            topology: plan.row.topology.name(),
+            safety: plan.safety,
+            nodes: plan.nodes,
+            fault: self.fault.clone(),
+            trials: args.trials,
+            min_ms: min,
+            median_ms: median,
+            p95_ms: p95,
+            max_ms: max,
+            samples_ms: &samples.ms,
+            eof_median_ms: self.eof.map(|eof| eof.median),
+            eof_ms: self.eof.map(|eof| Times::of(eof, &samples.eof_ms)),
+            announced_ms: Times::of(self.announced, &samples.announced_ms),
+            watched_ms: self.watched.map(|watched| Times::of(watched, &samples.watched_ms)),
+            watchers: args.watchers,
+            messages: &samples.messages,
+            connections_max: samples.connections_max,
+            persist_ms: self.persist_ms,
+            discarded: samples.discarded,
+            slowest: samples.slowest.as_ref(),
+        }
+    }
+
+    fn cells(&self, args: &Args) -> impl Iterator<Item = String> {
+        let plan = self.plan;
+        let names = [plan.row.name, plan.row.topology.name(), plan.safety.name()].map(String::from);
+        let time = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.3} ms"));
+        let Summary { min, median, p95, max } = self.took;
+        let times = [Some(min), Some(median), Some(p95), Some(max), self.eof.map(|eof| eof.median)].map(time);
+        let rest = [plan.nodes.to_string(), self.fault.clone(), args.trials.to_string()];
+        let messages = middle(&self.samples.messages).unwrap_or(0).to_string();
+        let cost = [messages, self.samples.connections_max.to_string(), time(self.persist_ms)];
+        names.into_iter().chain(rest).chain(times).chain(cost)
+    }
+
+    /// Lines below the table; all of them for an algorithm that is alone in it.
+    fn remarks(&self, args: &Args, alone: bool) -> Vec<String> {
+        let in_words = |of: Summary| format!("{:.3} ms, {:.3} to {:.3}", of.median, of.min, of.max);
+        let mut lines = Vec::new();
+        if alone {
+            lines.push(format!("announced by the last survivor, by its own stamp: {}", in_words(self.announced)));
+        }
+        if let Some(watched) = self.watched {
+            let beside = format!("the same beside {} watchers, half of which never read", args.watchers);
+            lines.push(format!("{beside}: {}", in_words(watched)));
+        }
+        lines.extend(self.samples.slowest.as_ref().filter(|_| alone).map(Slowest::line));
+        let discarded = self.samples.discarded;
+        if discarded > 0 {
+            lines.push(format!("discarded: {discarded} trials, because members left the leader before the fault"));
+        }
+        lines
+    }
 }
 
 fn middle(of: &[u64]) -> Option<u64> {
