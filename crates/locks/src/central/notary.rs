@@ -23,18 +23,26 @@ pub struct Notary {
     links: BTreeMap<NodeId, Link>,
     /// Answers that wait until a majority has noted what they say, the earliest first.
     pending: VecDeque<Pending>,
-    /// Notes go out when the turn ends.
-    urgent: bool,
+    /// Which voters get notes when the turn ends.
+    due: Due,
     /// The timer runs that sends notes which may wait.
     lazy: bool,
-    /// Notes have waited long enough: every voter gets them.
-    to_all: bool,
     /// The voter that was the first to acknowledge the newest note that any has acknowledged.
     fastest: Option<NodeId>,
     /// The number of the last note when the present voters came into force.
     since: u64,
     /// A majority of the present voters has acknowledged that note, so the voters may be changed.
     may_change: bool,
+}
+
+/// The voters that get the notes they lack.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+enum Due {
+    #[default]
+    Nothing,
+    /// As many as make a majority; the others get them later.
+    Majority,
+    All,
 }
 
 /// A voter that has granted this epoch.
@@ -80,9 +88,8 @@ impl Notary {
             notes: VecDeque::new(),
             links: BTreeMap::new(),
             pending: VecDeque::new(),
-            urgent: false,
+            due: Due::Nothing,
             lazy: false,
-            to_all: false,
             fastest: None,
             since: 0,
             may_change: false,
@@ -95,12 +102,14 @@ impl Notary {
 
     pub(super) fn owes(&self) -> bool {
         let wants = |link: &Link| matches!(link.install, Install::Due | Install::Pulled(_));
-        self.links.values().any(wants) || (self.urgent && !self.links.is_empty())
+        self.links.values().any(wants) || (self.due != Due::Nothing && !self.links.is_empty())
     }
 
     /// Changes the table. A Remove may wait for the next Add; then the timer that this asks for sends it.
     pub(super) fn note(&mut self, ctx: &Context<'_>, copy: &mut Copy, note: Note) {
-        self.urgent |= matches!(note, Note::Add(_));
+        if matches!(note, Note::Add(_)) {
+            self.due = self.due.max(Due::Majority);
+        }
         copy.table.apply(note.clone());
         copy.label.seq = copy.label.seq.saturating_add(1);
         self.notes.push_back(note);
@@ -136,7 +145,7 @@ impl Notary {
 
     /// Are there notes that no timer and no end of a turn would send?
     pub(super) fn start_waiting(&mut self, seq: u64) -> bool {
-        let starts = !self.lazy && !self.urgent && self.links.values().any(|link| link.sent < seq);
+        let starts = !self.lazy && self.due == Due::Nothing && self.links.values().any(|link| link.sent < seq);
         self.lazy |= starts;
         starts
     }
@@ -144,8 +153,7 @@ impl Notary {
     /// Notes have waited long enough.
     pub(super) fn hurry(&mut self) {
         self.lazy = false;
-        self.urgent = true;
-        self.to_all = true;
+        self.due = Due::All;
     }
 
     /// This voter has granted the epoch and reports its copy.
@@ -161,7 +169,9 @@ impl Notary {
             }
             _ => Link { acked: None, sent: 0, install: Install::Due },
         };
-        self.urgent |= link.sent < seq;
+        if link.sent < seq {
+            self.due = self.due.max(Due::Majority);
+        }
         self.links.insert(voter, link);
     }
 
@@ -219,7 +229,7 @@ impl Notary {
 
     /// This answer waits until a majority has all notes up to now.
     pub(super) fn await_majority(&mut self, seq: u64, answer: Answer) {
-        self.urgent = true;
+        self.due = self.due.max(Due::Majority);
         self.pending.push_back(Pending { seq, answer });
     }
 
@@ -242,9 +252,8 @@ impl Notary {
         out: &mut impl Outbox<Central>,
     ) {
         let (term, seq) = (self.term, copy.label.seq);
-        let urgent = std::mem::take(&mut self.urgent);
-        let to_all = std::mem::take(&mut self.to_all) || !urgent;
-        let first = if to_all { None } else { self.first_voters(ctx, voters) };
+        let due = std::mem::take(&mut self.due);
+        let first = if due == Due::Majority { self.first_voters(ctx, voters) } else { None };
         for (&voter, link) in &mut self.links {
             let after = match std::mem::replace(&mut link.install, Install::Partly) {
                 Install::Due => {
@@ -258,7 +267,7 @@ impl Notary {
                 }
             };
             let may_wait = first.as_ref().is_some_and(|first| !first.contains(&voter)) && link.install == Install::Done;
-            if (urgent && !may_wait) || after.is_some() {
+            if (due != Due::Nothing && !may_wait) || after.is_some() {
                 send_notes(term, &self.notes, seq, voter, link, out);
             }
             if let Some(after) = after {
