@@ -32,7 +32,7 @@ impl Priority {
     pub(super) async fn changes(&mut self) {
         if self.printed.changed().await.is_err() {
             // The command has ended with its thread, or there is none.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -279,23 +279,6 @@ fn each_mistake_is_named_with_its_line_and_its_remedy() {
             7,
             &["unknown key \"ttl\" in [locks]", "the keys are algorithm"],
         ),
-        // The command that prints a priority.
-        ("[timing]", "[priority]\ncommand = \" \"\n[timing]", 7, &["command in [priority] is empty", "sh -c"]),
-        ("[timing]", "[priority]\ncommand = 5\n[timing]", 7, &["command in [priority] is not a string"]),
-        ("[timing]", "[priority]\ninterval = \"1s\"\n[timing]", 7, &["[priority] has no command"]),
-        (
-            "[timing]",
-            "[priority]\ncommand = \"x\"\ninterval = \"10ms\"\n[timing]",
-            8,
-            &["interval = \"10ms\" in [priority] cannot work", "100ms to 1h"],
-        ),
-        (
-            "[timing]",
-            "[priority]\ncommand = \"x\"\ninterval = \"1s\"\ntimeout = \"2s\"\n[timing]",
-            9,
-            &["timeout in [priority] is longer than the interval (1s)"],
-        ),
-        ("[timing]", "[priority]\nscript = \"x\"\n[timing]", 7, &["unknown key \"script\" in [priority]"]),
         // Wrong kinds of values.
         ("name = \"test\"", "name = 5", 2, &["name in [cluster] is not a string", "write name = \"...\""]),
         ("name = \"test\"", "name = \"\"", 2, &["is empty", "1 to 64"]),
@@ -355,6 +338,10 @@ fn each_mistake_is_named_with_its_line_and_its_remedy() {
         ("name = \"test\"", "name = test", 2, &["write TOML"]),
         ("name = \"test\"", "name = \"test\"\nname = \"twice\"", 3, &["duplicate key", "keep one"]),
     ];
+    all_are_named(cases);
+}
+
+fn all_are_named(cases: &[Case]) {
     for (from, to, line, words) in cases {
         let printed = problem(&changed(from, to));
         assert!(printed.starts_with(&format!("config/x.toml:{line}: ")), "line {line} for {to:?}:\n{printed}");
@@ -362,6 +349,28 @@ fn each_mistake_is_named_with_its_line_and_its_remedy() {
             assert!(printed.contains(word), "{word:?} for {to:?}:\n{printed}");
         }
     }
+}
+
+#[test]
+fn each_mistake_about_the_priority_command_is_named() {
+    all_are_named(&[
+        ("[timing]", "[priority]\ncommand = \" \"\n[timing]", 7, &["command in [priority] is empty", "sh -c"]),
+        ("[timing]", "[priority]\ncommand = 5\n[timing]", 7, &["command in [priority] is not a string"]),
+        ("[timing]", "[priority]\ninterval = \"1s\"\n[timing]", 7, &["[priority] has no command"]),
+        (
+            "[timing]",
+            "[priority]\ncommand = \"x\"\ninterval = \"10ms\"\n[timing]",
+            8,
+            &["interval = \"10ms\" in [priority] cannot work", "100ms to 1h"],
+        ),
+        (
+            "[timing]",
+            "[priority]\ncommand = \"x\"\ninterval = \"1s\"\ntimeout = \"2s\"\n[timing]",
+            9,
+            &["timeout in [priority] is longer than the interval (1s)"],
+        ),
+        ("[timing]", "[priority]\nscript = \"x\"\n[timing]", 7, &["unknown key \"script\" in [priority]"]),
+    ]);
 }
 
 #[test]

@@ -87,7 +87,9 @@ pub(super) fn show(all: &[(Plan, Samples)], args: &Args, output: Output) -> Resu
         ">LINKS",
         ">PERSIST",
     ]);
-    rows.iter().for_each(|row| table.plain(row.cells(args)));
+    for row in &rows {
+        table.plain(row.cells(args));
+    }
     Output::line(table.render(output))?;
     for row in &rows {
         let whose = if rows.len() == 1 { String::new() } else { format!("{}: ", row.plan.row.name) };
