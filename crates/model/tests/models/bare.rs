@@ -60,8 +60,8 @@ impl Visitor for Case {
     }
 }
 
-/// Where chance decides, candidates share votes out, or every node asks every other one, four nodes are too many to see everything; so are all 38
-/// connected graphs of four nodes.
+/// Where chance decides, or every node asks every other one, four nodes are too many to see everything; so are all 38
+/// connected graphs of four nodes, and three nodes that may share votes out.
 fn must_be_complete(row: &Row, n: usize) -> bool {
     let most = if row.elects == Elects::Majority { 2 } else { 3 };
     !is_talkative(row, n)
