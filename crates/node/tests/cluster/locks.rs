@@ -169,7 +169,6 @@ async fn a_killed_leader_loses_no_waiter_and_not_their_order() {
     // A voter that has not granted the reign has no copy of the table.
     live.agreement(ALL).await;
     live.voting(ALL).await;
-    let (leader, _) = live.agreement(ALL).await;
     let holder = session(&live, TTL).await;
     // Until all of them wait.
     holder.keep_alive_in_background();
@@ -185,7 +184,7 @@ async fn a_killed_leader_loses_no_waiter_and_not_their_order() {
         });
         waiting_at(&mut cluster, "a", number + 1).await;
     }
-    println!("{waiters} sessions wait");
+    let (leader, _) = live.agreement(ALL).await;
     live.kill(leader).await;
     let rest: Vec<u32> = ALL.iter().copied().filter(|&id| id != leader).collect();
     guard.protect(live.agreement(&rest)).await.expect("the holder keeps it");

@@ -12,8 +12,8 @@ use super::Soak;
 
 /// Kinds of faults; each of them comes once before any comes again.
 pub(super) const KINDS: u32 = 6;
-/// Somebody is served in this time, whatever happens.
-const STALLED: Duration = Duration::from_mins(1);
+/// Somebody is served in this time, whatever happens, also on a machine that has other work.
+const STALLED: Duration = Duration::from_mins(4);
 
 /// Until enough is written, and every kind of fault was there. Returns how many there were.
 pub(super) async fn of_members(
