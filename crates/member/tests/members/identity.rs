@@ -1,8 +1,8 @@
 //! The id of the cluster, and how far one message may carry the epochs.
 
 use crate::reigns::list;
+use algorithms::Epoch;
 use algorithms::drive::Effect;
-use algorithms::{Epoch, NodeId};
 use member::reign::{ClusterMark, Msg, NamingMsg, Reign, ReignTimer};
 use member::{Founding, OnClose, Settings};
 use types::ClusterId;
