@@ -43,7 +43,7 @@ pub struct Limits {
     pub sessions: usize,
     /// Waiters of one lock.
     pub waiters: usize,
-    /// Locks held or waited for by one session.
+    /// Locks held or waited for by one session: it names them all in one frame when it reattaches.
     pub requests_per_session: usize,
     /// Requests that hold a lock or wait for one, of all sessions.
     pub requests: usize,
@@ -59,7 +59,7 @@ impl Default for Limits {
             names: 100_000,
             sessions: 10_000,
             waiters: 1_000,
-            requests_per_session: 100_000,
+            requests_per_session: 3_000,
             requests: 200_000,
             notes_kept: 4_096,
             tokens: Token::COUNT_MAX,

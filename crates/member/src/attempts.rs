@@ -12,10 +12,8 @@ use crate::settings::Settings;
 
 /// Attempts are reserved on disk this many at a time, so that no election waits for the disk.
 const RESERVE: u64 = 64;
-/// Limits how far one message of a peer can raise the numbers: they would run out.
-pub(crate) const MAX_LEAP: u64 = 1 << 20;
-/// A smaller step is no leap: the numbers of an active cluster take such steps at any time.
-pub(crate) const MAX_STEP: u64 = 1 << 10;
+pub(crate) const MAX_LEAP: u64 = Epoch::MAX_LEAP;
+pub(crate) const MAX_STEP: u64 = Epoch::MAX_STEP;
 
 /// How far numbers of peers are believed: by one leap above the number at the beginning of the present lease, however many
 /// messages raise them.

@@ -1,4 +1,4 @@
-//! The command of `[priority]`, run again and again on a thread of its own: the number that it prints is this member's
+//! The command of `[priority]`, run at every interval on a thread of its own: the number that it prints is this member's
 //! priority from the next election on. While it fails the last number stays, and one warning is logged.
 
 use std::io;
@@ -16,7 +16,7 @@ use crate::config::PriorityCommand;
 use crate::shell::Shell;
 
 /// More than the longest number and the spaces around it.
-const OUTPUT_BYTES_MAX: u64 = 64;
+const OUTPUT_BYTES_MAX: usize = 64;
 /// How long a leaving member waits for the end of the command that it kills.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -98,17 +98,21 @@ async fn run(command: &PriorityCommand, id: NodeId) -> Result<u32, String> {
     let mut output = Vec::new();
     let read = async {
         if let Some(stdout) = running.0.child.stdout.take() {
-            stdout.take(OUTPUT_BYTES_MAX).read_to_end(&mut output).await?;
+            stdout.take(OUTPUT_BYTES_MAX as u64 + 1).read_to_end(&mut output).await?;
         }
-        running.0.child.wait().await
+        if output.len() > OUTPUT_BYTES_MAX {
+            return Ok(None);
+        }
+        running.0.child.wait().await.map(Some)
     };
     let Ok(ended) = timeout(command.timeout, read).await else {
         return Err(format!("takes longer than {} and is killed", types::format_duration(command.timeout)));
     };
     match ended {
         Err(error) => return Err(format!("cannot be run ({error})")),
-        Ok(status) if !status.success() => return Err(format!("fails ({status})")),
-        Ok(_) => {}
+        Ok(None) => return Err(format!("prints more than {OUTPUT_BYTES_MAX} bytes, which is no number")),
+        Ok(Some(status)) if !status.success() => return Err(format!("fails ({status})")),
+        Ok(Some(_)) => {}
     }
     let text = String::from_utf8_lossy(&output);
     text.trim().parse().map_err(|_| format!("prints {:?}, which is no number from 0 to {}", text.trim(), u32::MAX))

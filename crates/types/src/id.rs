@@ -73,6 +73,10 @@ pub struct Epoch(pub u64);
 impl Epoch {
     /// The largest epoch that a [`Token`] has room for.
     pub const MAX: Epoch = Epoch((1 << 35) - 1);
+    /// Limits how far one message of a peer can raise epochs, attempts and terms: they would run out.
+    pub const MAX_LEAP: u64 = 1 << 20;
+    /// A smaller step is no leap: the numbers of an active cluster take such steps at any time.
+    pub const MAX_STEP: u64 = 1 << 10;
 
     #[must_use]
     pub fn next(self) -> Self {

@@ -38,15 +38,17 @@
 //! that a leader cannot be ignored for ever.
 
 mod leader;
+mod messages;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Life, Message, Outbox, Outcome, Protocol, Span};
+use crate::protocol::{Campaign, Ctx, Election, Input, Life, Outbox, Outcome, Protocol, Span};
 use crate::settings::Settings;
 use leader::Leadership;
+pub use messages::Msg;
 use types::{Epoch, NodeId};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -59,6 +61,8 @@ pub struct Raft {
     bound: bool,
     /// May be elected.
     stands: bool,
+    /// A message has raised the term by a leap less than E ago.
+    leapt: bool,
 }
 
 /// What must be on the disk before anything is said of it.
@@ -89,63 +93,6 @@ enum Request {
     Vote { transfer: bool },
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub enum Msg {
-    /// Would the receiver vote for the sender in this term, which is the sender's next one?
-    PreVote {
-        term: u64,
-    },
-    /// If granted, the term of the question; else the sender's term.
-    PreVoteReply {
-        term: u64,
-        granted: bool,
-    },
-    /// `transfer`: the leader wants the sender to take over.
-    Vote {
-        term: u64,
-        transfer: bool,
-    },
-    VoteReply {
-        term: u64,
-        granted: bool,
-    },
-    Heartbeat {
-        term: u64,
-        number: u64,
-    },
-    HeartbeatReply {
-        term: u64,
-        number: u64,
-    },
-    TimeoutNow {
-        term: u64,
-    },
-}
-
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("pre-vote"),
-        Kind::election("pre-vote-reply"),
-        Kind::election("vote"),
-        Kind::election("vote-reply"),
-        Kind::announcement("heartbeat"),
-        Kind::announcement("heartbeat-reply"),
-        Kind::election("timeout-now"),
-    ];
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::PreVote { .. } => 0,
-            Msg::PreVoteReply { .. } => 1,
-            Msg::Vote { .. } => 2,
-            Msg::VoteReply { .. } => 3,
-            Msg::Heartbeat { .. } => 4,
-            Msg::HeartbeatReply { .. } => 5,
-            Msg::TimeoutNow { .. } => 6,
-        }
-    }
-}
-
 /// Of timers that are due at one moment the first named fires first: a node that asks for votes is no longer bound.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {
@@ -157,6 +104,8 @@ pub enum Timer {
     Lease(Slot),
     /// Of a leader: the next heartbeat is to be sent.
     Heartbeat,
+    /// The term may leap again.
+    Leap,
 }
 
 /// A leader's two lease timers: one runs for the present lease, the other from the heartbeat that is to renew it.
@@ -182,7 +131,7 @@ impl Protocol for Raft {
             out.set_timer(Timer::Contact, Span::exactly(election_timeout(ctx)));
             wait(ctx, out);
         }
-        Raft { ballot, role: Role::Follower, leader: None, bound, stands: true }
+        Raft { ballot, role: Role::Follower, leader: None, bound, stands: true, leapt: false }
     }
 
     fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
@@ -258,6 +207,9 @@ impl Raft {
     }
 
     fn message(&mut self, ctx: &Ctx<'_>, from: NodeId, message: Msg, out: &mut impl Outbox<Self>) {
+        if !self.believes(ctx, message.term(), out) {
+            return;
+        }
         match message {
             Msg::PreVote { term } => self.pre_vote(ctx, from, term, out),
             Msg::Vote { term, transfer } => self.vote(ctx, from, term, transfer, out),
@@ -269,7 +221,7 @@ impl Raft {
             }
             // Names the next term of this node, which it has not reached.
             Msg::PreVoteReply { term, granted: true } => {
-                if Some(term) == self.ballot.term.checked_add(1) {
+                if term == self.ballot.term + 1 {
                     self.answered(ctx, from, true, true, out);
                 }
             }
@@ -303,7 +255,29 @@ impl Raft {
             }
             Timer::Lease(slot) => self.lease_over(ctx, slot, out),
             Timer::Heartbeat => self.beat(ctx, out),
+            Timer::Leap => self.leapt = false,
         }
+    }
+
+    /// An election takes one term or a few. A message that names a term far ahead is not believed, but this node moves a
+    /// leap towards it, because it may have been away for long; only one leap in the time of E, so that a single member
+    /// cannot use all terms up. A node that knows of no term has nothing to measure a leap from.
+    fn believes(&mut self, ctx: &Ctx<'_>, term: u64, out: &mut impl Outbox<Self>) -> bool {
+        let ahead = term.saturating_sub(self.ballot.term);
+        if term > Epoch::MAX.0 {
+            return false;
+        }
+        if self.ballot.term == 0 || ahead <= Epoch::MAX_STEP {
+            return true;
+        }
+        if std::mem::replace(&mut self.leapt, true) {
+            return false;
+        }
+        out.set_timer(Timer::Leap, Span::exactly(election_timeout(ctx)));
+        if ahead > Epoch::MAX_LEAP {
+            self.enter(ctx, Ballot { term: self.ballot.term + Epoch::MAX_LEAP, voted_for: None }, out);
+        }
+        ahead <= Epoch::MAX_LEAP
     }
 
     /// Another term, or the own vote in this one.
@@ -332,7 +306,8 @@ impl Raft {
 
     /// To the next term, in which this node votes for itself.
     fn campaign(&mut self, ctx: &Ctx<'_>, transfer: bool, out: &mut impl Outbox<Self>) {
-        if let Some(term) = self.ballot.term.checked_add(1) {
+        let term = self.ballot.term + 1;
+        if term <= Epoch::MAX.0 {
             self.enter(ctx, Ballot { term, voted_for: Some(ctx.me.id) }, out);
             self.ask(ctx, Request::Vote { transfer }, out);
         }
@@ -350,7 +325,7 @@ impl Raft {
 
     fn question(&self, request: Request) -> Msg {
         match request {
-            Request::PreVote => Msg::PreVote { term: self.ballot.term.saturating_add(1) },
+            Request::PreVote => Msg::PreVote { term: self.ballot.term + 1 },
             Request::Vote { transfer } => Msg::Vote { term: self.ballot.term, transfer },
         }
     }

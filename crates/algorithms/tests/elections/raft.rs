@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use algorithms::drive::{Effect, Effects};
 use algorithms::election::raft::{Ballot, Msg, Raft, Slot, Timer};
-use algorithms::{Campaign, Ctx, Election, Input, NodeId, Outcome, Protocol, Settings, View};
+use algorithms::{Campaign, Ctx, Election, Epoch, Input, NodeId, Outcome, Protocol, Settings, View};
 
 use crate::subject::uids;
 
@@ -241,4 +241,24 @@ fn a_connection_that_comes_up_gets_the_question_or_the_heartbeat_again() {
     assert_eq!(sent(&one.step(Input::PeerUp(NodeId(2)))), [(2, Msg::Vote { term: 1, transfer: false })]);
     let mut leader = leader();
     assert_eq!(sent(&leader.step(Input::PeerUp(NodeId(3)))), [(3, Msg::Heartbeat { term: 1, number: 1 })]);
+}
+
+#[test]
+fn a_term_far_ahead_is_reached_in_leaps_one_in_the_time_of_e_and_terms_have_an_end() {
+    let mut one = leader();
+    let far = Msg::Heartbeat { term: 1 << 30, number: 1 };
+    for wait in 1..=3 {
+        for _ in 0..5 {
+            one.get(2, far);
+        }
+        assert_eq!(one.raft.ballot().term, 1 + wait * Epoch::MAX_LEAP, "one leap for each E");
+        one.step(Input::Timer(Timer::Leap));
+    }
+    let mut one = leader();
+    assert_eq!(sent(&one.get(2, Msg::Vote { term: Epoch::MAX.0 + 1, transfer: true })), []);
+    assert_eq!(one.raft.ballot().term, 1);
+    let last = Ballot { term: Epoch::MAX.0, voted_for: None };
+    let mut one = One::start(1, 1, &[], Some(last));
+    one.step(Input::Timer(Timer::Contact));
+    assert_eq!(announced(&one.step(Input::Timer(Timer::Election))), [], "no token has room for a later term");
 }

@@ -8,6 +8,8 @@ use member::{Authority, Classic, Command, Envelope, Event, Member, NodeSet, Quor
 pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Settings = Settings> {
     /// May a member claim to lead only until its lease ends?
     const LEASES: bool;
+    /// Does the election number its leaders itself? Then there are no attempts with an epoch for each member.
+    const TERMS: bool;
 
     fn links(&self, view: &View) -> NodeSet;
     /// The machine's own standing; its announcement may be behind.
@@ -84,6 +86,7 @@ impl Referee for Quorum {
 
 impl<E: Election, A: Referee> Subject for Member<E, A> {
     const LEASES: bool = A::LEASES;
+    const TERMS: bool = E::HAS_TERMS;
 
     fn links(&self, view: &View) -> NodeSet {
         Member::links(self, view)

@@ -64,8 +64,8 @@ async fn every_row_elects_survives_losses_and_takes_members_back() {
     }
 }
 
-/// A leader that hangs and returns, and a network in two parts that meet again: each part has a leader of its own, and at the
-/// end there is one.
+/// A leader that hangs and returns, and a network in two parts that meet again: each part has a leader of its own, unless a
+/// majority elects it, and at the end there is one. Not the best at once: members that failed wait before they take over.
 async fn survives_a_pause_and_a_partition(row: &'static Row) {
     let (left, right, all) = ([1, 2], [3, 4, 5], [1, 2, 3, 4, 5]);
     let plan = Plan { chaos: true, ..Plan::new(5, row) };
@@ -74,15 +74,15 @@ async fn survives_a_pause_and_a_partition(row: &'static Row) {
     live.cluster.pause(first).expect("a signal");
     live.agreement_that(&without(&all, &[first]), |_, found| found > epoch).await;
     live.cluster.resume(first).expect("a signal");
-    let best = plan.best();
-    let is_best = |leader| best.is_none_or(|best| best == leader);
-    live.agreement_that(&all, |leader, found| is_best(leader) && found > epoch).await;
+    live.agreement_that(&all, |_, found| found > epoch).await;
 
     done(&live.ctl(&["chaos", "cut", "1,2", "3,4,5", "--member-timeout", "5s", "--timeout", "20s"]).await);
-    live.agreement(&left).await;
+    if row.elects != Elects::Majority {
+        live.agreement(&left).await;
+    }
     live.agreement(&right).await;
     done(&live.ctl(&["chaos", "heal", "--member-timeout", "5s", "--timeout", "20s"]).await);
-    live.agreement_that(&all, |leader, _| is_best(leader)).await;
+    live.agreement(&all).await;
     live.cluster.stop().await;
 }
 

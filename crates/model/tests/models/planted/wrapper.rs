@@ -106,6 +106,7 @@ impl<B: Bug<Reign>> model::reign::Subject for Planted<Reign, B> {
 
 impl<M: model::members::Subject, B: Bug<M>> model::members::Subject for Planted<M, B> {
     const LEASES: bool = M::LEASES;
+    const TERMS: bool = M::TERMS;
 
     fn links(&self, view: &View) -> NodeSet {
         self.machine.links(view)
