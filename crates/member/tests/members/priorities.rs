@@ -111,7 +111,7 @@ fn a_report_of_another_member_does_not_replace_the_priority_that_the_leader_clai
     let mut one = classic(3, Settings::default());
     one.up(1);
     one.up(2);
-    one.get(2, Envelope::Beat(claimed(2, 4, 9)));
+    one.get(2, Envelope::Beat(Beat { priority: 0, ..claimed(2, 4, 9) }));
     let report = Beat { priority: 0, ..claimed(2, 4, 0) };
     assert_eq!(one.get(1, Envelope::Beat(report)).set(Timer::Preempt), None);
     let mut one = classic(3, Settings::default());
