@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use client::{LockGuard, Session};
 use testkit::{Live, PATIENCE, number, resident_kib};
 
-use super::{ALL, session, three};
+use super::{ALL, leader_now, session, three};
 
 /// Locks of one session.
 const EACH: u64 = 1_000;
@@ -42,7 +42,6 @@ async fn many_names_are_held_over_the_death_of_the_leader() {
     let mut live = Live::alone_with(&three(), &limit);
     live.agreement(ALL).await;
     live.voting(ALL).await;
-    let (leader, _) = live.agreement(ALL).await;
     let mut sessions = Vec::new();
     for _ in 0..names.div_ceil(EACH) {
         let session = session(&live, TTL).await;
@@ -57,6 +56,7 @@ async fn many_names_are_held_over_the_death_of_the_leader() {
         guards.extend(hold(session.clone(), from, EACH.min(names - from)).await);
     }
     println!("{} locks are held after {:?}", guards.len(), began.elapsed());
+    let (leader, epoch) = leader_now(&live).await;
     for (id, (before, after)) in ALL.iter().zip(before.into_iter().zip(resident(&live))) {
         let role = if *id == leader { "leader" } else { "follower" };
         let each = after.saturating_sub(before) * 1024 / names;
@@ -65,7 +65,7 @@ async fn many_names_are_held_over_the_death_of_the_leader() {
     live.kill(leader).await;
     let killed = Instant::now();
     let rest: Vec<u32> = ALL.iter().copied().filter(|&id| id != leader).collect();
-    live.agreement(&rest).await;
+    live.agreement_that(&rest, |_, later| later > epoch).await;
     let elected = killed.elapsed();
     let granted = sessions[0].lock_timeout("another", 3 * PATIENCE).await;
     let granted = granted.unwrap_or_else(|error| panic!("{error}\n{}", live.logs()));
