@@ -13,9 +13,6 @@ use super::settle::{quiet, settle};
 use super::statistics::summary;
 use crate::cluster::Cluster;
 
-/// Holders at the time of the kill, each a session with a connection of its own.
-const HOLDERS: u32 = 256;
-
 #[derive(Serialize)]
 pub(super) struct Failover {
     pub(super) encrypted: bool,
@@ -29,13 +26,19 @@ pub(super) struct Failover {
     pub(super) last_holder_max_ms: f64,
 }
 
-pub(super) async fn failovers(cluster: &mut Cluster, trials: u32, encrypted: bool) -> Result<Failover> {
+/// Every holder is a session with a connection of its own.
+pub(super) async fn failovers(
+    cluster: &mut Cluster,
+    (trials, holders): (u32, u32),
+    encrypted: bool,
+) -> Result<Failover> {
     let mut observer = cluster.observer();
     let (mut first, mut last) = (Vec::new(), Vec::new());
     for trial in 1..=trials {
         let leader = settle(cluster, &mut observer, None).await?;
         quiet(cluster, Instant::now()).await;
-        let (granted, attached) = strike(cluster, leader).await.with_context(|| format!("failover {trial}"))?;
+        let (granted, attached) =
+            strike(cluster, leader, holders).await.with_context(|| format!("failover {trial}"))?;
         first.push(granted.as_secs_f64() * 1e3);
         last.push(attached.as_secs_f64() * 1e3);
         cluster.restart(leader).await?;
@@ -45,7 +48,7 @@ pub(super) async fn failovers(cluster: &mut Cluster, trials: u32, encrypted: boo
     let ms = |ms: f64| (ms * 10.0).round() / 10.0;
     Ok(Failover {
         encrypted,
-        holders: HOLDERS,
+        holders,
         trials: trials as usize,
         first_grant_ms: ms(first.median),
         first_grant_max_ms: ms(first.max),
@@ -56,9 +59,9 @@ pub(super) async fn failovers(cluster: &mut Cluster, trials: u32, encrypted: boo
 
 /// Every holder asks for a second lock, and a session that holds none for another one. A request is answered only over a session
 /// that is attached to the new clerk.
-async fn strike(cluster: &Cluster, leader: u32) -> Result<(Duration, Duration)> {
+async fn strike(cluster: &Cluster, leader: u32, count: u32) -> Result<(Duration, Duration)> {
     let mut holders = Vec::new();
-    for number in 0..HOLDERS {
+    for number in 0..count {
         let opening = Session::open_within(cluster.endpoints(), cluster.settings(), TTL, PATIENCE);
         let session = opening.await.context("a session")?;
         let guard = session.lock(&format!("held-{number}")).await?;

@@ -30,7 +30,7 @@ const CLIENTS: [u32; 3] = [1, 16, 256];
 /// its own and takes and releases a lock as fast as it can: one lock for all of them, and then each its own lock. The clients
 /// run in this process, on the same machine as the members, and take processor time from the members.
 ///
-/// Then kills the leader while 256 sessions hold a lock each, and measures the time to the first grant of the next leader, and to
+/// Then kills the leader while sessions hold a lock each, and measures the time to the first grant of the next leader, and to
 /// the moment at which the last of the sessions is attached to it.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
@@ -58,6 +58,9 @@ pub(crate) struct Args {
     /// How often the leader is killed for the times of a failover
     #[arg(long, value_name = "K", default_value_t = 5)]
     failovers: u32,
+    /// The number of sessions that hold a lock when it is killed
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    holders: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -141,7 +144,7 @@ async fn measure(
         }
     }
     if args.failovers > 0 && args.nodes > 2 {
-        failovers.push(clerk_failover::failovers(cluster, args.failovers, !clear).await?);
+        failovers.push(clerk_failover::failovers(cluster, (args.failovers, args.holders), !clear).await?);
     }
     Ok(())
 }
