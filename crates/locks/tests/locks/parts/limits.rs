@@ -62,7 +62,7 @@ fn sessions() {
 
 #[test]
 fn a_hundred_thousand_names_are_held_and_taken_over() {
-    let mut bench = Bench::alone(&LockSettings::default());
+    let mut bench = limited(Limits { requests_per_session: 100_000, ..Limits::default() });
     for request in 1..=100_000_u64 {
         bench.acquire(1, request, &format!("a name like many others have, number {request}"), Mode::Exclusive);
     }
