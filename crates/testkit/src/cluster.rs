@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use client::{Client, MemberStatus, Observer};
 use serde_json::Value;
+use types::Safety;
 
 use crate::machine::Machine;
 use crate::namespaces::Network;
@@ -116,11 +117,14 @@ impl Live {
         Client::connect(&endpoint.address, self.cluster.settings()).await.unwrap()
     }
 
-    /// Waits until these voters know what they granted. A voter without a record of that does not count for a majority,
-    /// however long it is connected: the first leader of a new cluster needs a majority of them, not all.
+    /// Waits until these voters know what they granted and have granted something. A voter without a record does not count for
+    /// a majority, however long it is connected: the first leader of a new cluster needs a majority of them, not all. A voter
+    /// learns the id of the cluster with its first grant.
     pub async fn voting(&self, ids: &[u32]) {
+        let waits =
+            |status: &MemberStatus| status.blank || (status.safety == Safety::Quorum && status.cluster_id.is_none());
         let asking = async {
-            while self.ask(ids).await.iter().any(|status| status.blank) {
+            while self.ask(ids).await.iter().any(waits) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
