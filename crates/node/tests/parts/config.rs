@@ -644,7 +644,8 @@ fn every_algorithm_has_a_config_to_start_from() {
 fn the_example_parses_and_so_do_its_comments() {
     let example = Config::parse(EXAMPLE, Path::new("example.toml")).unwrap_or_else(|problems| panic!("{problems}"));
     // What it shows as defaults are the defaults: uncommented, nothing changes but what is said not to be built.
-    let optional = ["join", "listen", "http", "secret_file", "links", "command", "algorithm", "on_change"];
+    let optional =
+        ["join", "listen", "http", "secret_file", "links", "command", "interval", "timeout", "algorithm", "on_change"];
     let uncommented: String = EXAMPLE
         .lines()
         .map(|line| match line.strip_prefix("# ").and_then(|rest| rest.split_once(" = ").map(|(key, _)| (key, rest))) {
