@@ -106,3 +106,18 @@ async fn elect_begins_a_new_epoch_and_step_down_brings_the_next_best() {
     assert_eq!((&change["leader"], &change["was"]), (&4.into(), &5.into()));
     assert_eq!(live.leader().await, "4\n");
 }
+
+/// Other elections have no way to name the next leader without a quorum.
+#[tokio::test]
+async fn raft_hands_leadership_over_under_classic_safety() {
+    let mut live = Live::start(&Plan::new(3, catalog::row("raft").unwrap()));
+    let all = &ALL[..3];
+    let (first, epoch) = live.agreement(all).await;
+    let to = if first == 1 { 2 } else { 1 };
+    let transferred = live.ctl(&["transfer", &to.to_string()]).await;
+    assert_eq!(transferred.status.code(), Some(0), "{}", stderr(&transferred));
+    let (_, epoch) = live.agreement_that(all, |leader, later| leader == to && later > epoch).await;
+    let stepped = live.ctl(&["step-down"]).await;
+    assert_eq!(stepped.status.code(), Some(0), "{}", stderr(&stepped));
+    live.agreement_that(all, |leader, later| leader != to && later > epoch).await;
+}
