@@ -8,7 +8,7 @@ use types::NodeId;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Leadership {
-    /// The heartbeat that is to renew the lease. It is sent again and again until a majority has acknowledged it: the
+    /// The heartbeat that is to renew the lease. It is repeated until a majority has acknowledged it: the
     /// lease counts from the first time.
     number: u64,
     /// Empty: a majority has acknowledged it, or it is too old.
