@@ -86,20 +86,27 @@ pub struct Kind {
     pub name: &'static str,
     /// Coordinator, selected, elected, announce, leader: announces a result that is already decided.
     pub announcement: bool,
+    /// Only a node that wants to be elected sends it. For algorithms without rounds: an observer knows by nothing else which
+    /// nodes began an election.
+    pub candidacy: bool,
 }
 
 impl Kind {
     pub const fn election(name: &'static str) -> Self {
-        Kind { name, announcement: false }
+        Kind { name, announcement: false, candidacy: false }
+    }
+
+    pub const fn candidacy(name: &'static str) -> Self {
+        Kind { name, announcement: false, candidacy: true }
     }
 
     /// A message of a mutual exclusion: none of them announces a result.
     pub const fn mutex(name: &'static str) -> Self {
-        Kind { name, announcement: false }
+        Kind { name, announcement: false, candidacy: false }
     }
 
     pub const fn announcement(name: &'static str) -> Self {
-        Kind { name, announcement: true }
+        Kind { name, announcement: true, candidacy: false }
     }
 }
 

@@ -29,6 +29,8 @@ pub struct LockSettings {
     pub spread: Duration,
     /// How long waiters of an earlier clerk may take to queue again in their old order.
     pub requeue_window: Duration,
+    /// While they still come, the window is longer by a quarter, so many times at most. The first quarter is its own last one.
+    pub requeue_longer: u32,
     /// Does the end of a bare session's connection end its locks (`on_close = "immediate"`)?
     pub close_ends_bare: bool,
     pub limits: Limits,
@@ -77,6 +79,7 @@ impl Default for LockSettings {
             heartbeat: Duration::from_millis(50),
             spread: Duration::ZERO,
             requeue_window: Duration::from_millis(100),
+            requeue_longer: 0,
             close_ends_bare: false,
             limits: Limits::default(),
             incarnation: Incarnation::default(),

@@ -14,8 +14,8 @@ use types::{Epoch, Token};
 use crate::name::LockName;
 use crate::right::Terms;
 use crate::wire::{
-    AttachNumber, Held, Mode, OpenRefusal, Refusal, RequestId, SendNumber, SessionId, ToClerk, ToClient, Unavailable,
-    Wanted,
+    AttachNumber, Held, Mode, OpenRefusal, Refusal, RequestId, SendNumber, SessionId, Ticket, ToClerk, ToClient,
+    Unavailable, Wanted,
 };
 
 /// What the driver does, in order.
@@ -80,6 +80,8 @@ struct Request {
     name: LockName,
     mode: Mode,
     wait: Option<Duration>,
+    /// The first that it was told.
+    ticket: Option<Ticket>,
     state: State,
 }
 
@@ -128,6 +130,11 @@ impl Session {
         matches!(self.line, Line::Open(_))
     }
 
+    /// Is it open, or is its Open on the way?
+    pub fn is_attached(&self) -> bool {
+        self.line != Line::Down
+    }
+
     pub fn ended(&self) -> Option<Ending> {
         self.ended
     }
@@ -163,7 +170,7 @@ impl Session {
             let (number, name) = (self.next_number(), name.clone());
             out.push(Output::Say(ToClerk::Acquire { number, request, name, mode, wait }));
         }
-        self.requests.insert(request, Request { name, mode, wait, state: State::Waits { told } });
+        self.requests.insert(request, Request { name, mode, wait, ticket: None, state: State::Waits { told } });
     }
 
     /// Gives a request up, granted or not. The caller hears no more of it.
@@ -262,8 +269,8 @@ impl Session {
                 State::GivenBack { durable: false, .. } => {}
                 State::Waits { .. } => {
                     known.state = State::Waits { told: true };
-                    let waited = waited(request);
-                    wants.push(Wanted { request, name, mode, wait: left(known.wait, waited), waited });
+                    let (waited, ticket) = (waited(request), known.ticket);
+                    wants.push(Wanted { request, name, mode, wait: left(known.wait, waited), ticket, waited });
                 }
             }
         }
@@ -316,7 +323,13 @@ impl Session {
     /// An answer of the clerk at which the session is open.
     fn answer(&mut self, message: &ToClient, terms: Terms, out: &mut Vec<Output>) {
         match *message {
-            ToClient::Kept { number } | ToClient::Queued { number, .. } => out.push(Output::Answered(number, terms)),
+            ToClient::Kept { number } => out.push(Output::Answered(number, terms)),
+            ToClient::Queued { number, request, ticket, .. } => {
+                out.push(Output::Answered(number, terms));
+                if let Some(known) = self.requests.get_mut(&request) {
+                    known.ticket.get_or_insert(ticket);
+                }
+            }
             ToClient::Granted { number, request, token } => {
                 out.extend(number.map(|number| Output::Answered(number, terms)));
                 // A finished request is not granted: the clerk hears of its end, or has.

@@ -35,6 +35,15 @@ pub struct SendNumber(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct AttachNumber(pub u64);
 
+/// The place of a waiting request in the line for its lock: smaller tickets are served first. The clerk at which it first queued
+/// gives it, and it keeps it at later clerks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Ticket {
+    /// Of that clerk.
+    pub epoch: Epoch,
+    pub number: u64,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Mode {
     Exclusive,
@@ -61,7 +70,9 @@ pub struct Wanted {
     pub mode: Mode,
     /// How long it still waits; `None`: for ever.
     pub wait: Option<Duration>,
-    /// How long ago it was first asked for: waiters queue again in this order when a new clerk takes office.
+    /// `None`: it has heard of none. Waiters queue again in the order of their tickets when a new clerk takes office.
+    pub ticket: Option<Ticket>,
+    /// How long ago it was first asked for: the order of those without a ticket, as well as clocks and messages on their way tell.
     pub waited: Duration,
 }
 
@@ -145,6 +156,7 @@ pub enum ToClient {
         request: RequestId,
         /// How many are before it.
         ahead: u32,
+        ticket: Ticket,
     },
     /// `number`: of the Acquire or Open that asked for it, if that was answered by nothing else yet.
     Granted {

@@ -71,10 +71,12 @@ pub enum Cause {
     SupportersLost,
     /// Its own vote went to another candidate.
     Superseded,
+    /// No change: the standing that a stream of announcements begins with.
+    Present,
 }
 
 impl Cause {
-    pub const ALL: [Cause; 13] = [
+    pub const ALL: [Cause; 14] = [
         Cause::Started,
         Cause::Elected,
         Cause::OtherElected,
@@ -88,6 +90,7 @@ impl Cause {
         Cause::HandedOver,
         Cause::SupportersLost,
         Cause::Superseded,
+        Cause::Present,
     ];
 
     pub fn name(self) -> &'static str {
@@ -105,6 +108,7 @@ impl Cause {
             Cause::HandedOver => "handed-over",
             Cause::SupportersLost => "supporters-lost",
             Cause::Superseded => "superseded",
+            Cause::Present => "present",
         }
     }
 }

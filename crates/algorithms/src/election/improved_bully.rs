@@ -4,21 +4,26 @@
 //!
 //! COORDINATOR carries the list of the nodes that follow the new coordinator, best first: its successors, in the order
 //! in which they take over. Every node keeps the list for the next election. A node that misses the leader then asks no
-//! node whether it lives: if it is the first of the list that is not suspected it leads at once, else it sends CRASHED
-//! to the first one, which leads at once. If no COORDINATOR arrives within T' that member is suspected too, and the next of
-//! the list gets CRASHED with the suspicions so far. Without a list, when the list is used up, and when there is a node
-//! that is better than the first of the list but not on it (it came later), the election is the one of the row `bully`.
+//! node whether it lives, but compares its id with those of the list: if it is the first that is not suspected it leads at
+//! once. Any other node expects COORDINATOR from the first one, which misses the leader too. If that does not arrive within
+//! T the first one has not noticed the crash: it gets CRASHED, and leads at once. If no COORDINATOR arrives within T' either
+//! it is suspected too, and the next of the list gets CRASHED with the suspicions so far. Without a list, when the list is
+//! used up, and when there is a node that is better than the first of the list but not on it (it came later), the election
+//! is the one of the row `bully`.
 //!
-//! Messages with the coordinator N known to be dead: N - 2 if the first successor itself missed it, one CRASHED more if
-//! another node did, and one CRASHED and T' more for each successor that is dead and not known to be. k nodes that miss
-//! the leader at once send k CRASHED. Time: one or two transmissions, where Bully needs four and T. Without a list the
-//! messages are those of Bully.
+//! Messages with the coordinator N known to be dead: N - 2 if the first successor itself missed it, whichever other nodes
+//! did; else one CRASHED more, N - 1, and k of them if k nodes missed the leader and reported it at the same moment. One
+//! CRASHED and T' more for each successor that is dead and not known to be. Time: one transmission if the first successor
+//! missed the leader, else T and two, where Bully needs four and T. Without a list the messages are those of Bully.
 //!
-//! Chosen where the source is silent: the list is sent with COORDINATOR and not repeated while a coordinator leads; a
-//! node that is no member of the election (its connection is down) counts as suspected; CRASHED names the suspects, so
-//! that a successor does not wait for them again; the coordinator of the list is asked first while it is a member of the
-//! election, so an election that an operator wants does not depose a healthy leader. The list is written to the disk in
-//! the background. A list that is out of date costs messages and no safety.
+//! Chosen where the source is silent (it says that a node that notices the failure compares its id with the one it was told,
+//! and not how a successor that noticed nothing learns of it): T before CRASHED, because the end of a process is seen by all
+//! nodes at once, and half of T at random on top, so that several nodes do not report it together; the list is sent with
+//! COORDINATOR and not repeated while a coordinator leads; a node that is no member of the election (its connection is down)
+//! counts as suspected; CRASHED names the suspects, so that a successor does not wait for them again; a node that gets
+//! CRASHED and is not the first of its own list passes it on at once; the coordinator of the list is asked first, and at
+//! once, while it is a member of the election, so an election that an operator wants does not depose a healthy leader. The
+//! list is written to the disk in the background. A list that is out of date costs messages and no safety.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -41,6 +46,8 @@ pub struct ImprovedBully {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Phase {
     Idle,
+    /// The first successor should announce itself: it misses the leader too.
+    ExpectSuccessor,
     /// This node has sent CRASHED there.
     WaitSuccessor(NodeId),
     WaitAnswer,
@@ -77,7 +84,7 @@ impl Message for Msg {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {
-    /// T
+    /// T: no better node has answered, or the first successor has not noticed the crash.
     Answer,
     /// T': the successor or the node that answered should have announced a coordinator.
     Coordinator,
@@ -109,11 +116,11 @@ impl Protocol for ImprovedBully {
                     Msg::Coordinator(successors) => self.coordinator(ctx, from, successors, out),
                 }
             }
-            Input::Timer(Timer::Answer) => {
-                if self.phase == Phase::WaitAnswer {
-                    self.win(ctx, out);
-                }
-            }
+            Input::Timer(Timer::Answer) => match self.phase {
+                Phase::WaitAnswer => self.win(ctx, out),
+                Phase::ExpectSuccessor => self.succeed(ctx, out),
+                Phase::Idle | Phase::WaitSuccessor(_) | Phase::WaitCoordinator => {}
+            },
             Input::Timer(Timer::Coordinator) => self.no_coordinator(ctx, out),
             Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(_) => {}
         }
@@ -128,17 +135,33 @@ impl ImprovedBully {
         if self.phase != Phase::Idle || self.leader.is_some() {
             return;
         }
-        let Some(first) = self.first(ctx) else { return self.ask_better(ctx, out) };
-        let unnamed_better = |peer: Uid| !self.named.contains(&peer.id) && !self.suspects.contains(&peer.id);
-        if ctx.view.better(first, ctx.wins()).any(unnamed_better) {
-            return self.ask_better(ctx, out);
+        // A coordinator that is asked again does not miss itself.
+        let expected = |first: Uid| first != ctx.me && self.named.first() != Some(&first.id);
+        if self.successor(ctx).is_some_and(expected) {
+            self.phase = Phase::ExpectSuccessor;
+            return out.set_timer(Timer::Answer, Span::jittered(ctx.settings.answer_timeout));
         }
+        self.succeed(ctx, out);
+    }
+
+    /// Leads, or tells the first successor to lead.
+    fn succeed(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        self.phase = Phase::Idle;
+        let Some(first) = self.successor(ctx) else { return self.ask_better(ctx, out) };
         if first == ctx.me {
             return self.win(ctx, out);
         }
         self.phase = Phase::WaitSuccessor(first.id);
         out.send(first.id, Msg::Crashed(self.suspects.clone()));
         out.set_timer(Timer::Coordinator, Span::jittered(ctx.settings.coordinator_timeout));
+    }
+
+    /// The first of the list, unless a better node is not on it.
+    fn successor(&self, ctx: &Ctx<'_>) -> Option<Uid> {
+        let first = self.first(ctx)?;
+        let unnamed = |peer: Uid| !self.named.contains(&peer.id) && !self.suspects.contains(&peer.id);
+        let came_later = ctx.view.better(first, ctx.wins()).any(unnamed);
+        (!came_later).then_some(first)
     }
 
     /// The best named member of this election that is not suspected.
@@ -180,13 +203,14 @@ impl ImprovedBully {
             return;
         }
         self.suspects.extend(suspects.iter().filter(|&&id| id != ctx.me.id && ctx.view.contains(id)));
-        if let Phase::WaitSuccessor(id) = self.phase
-            && self.suspects.contains(&id)
-        {
-            self.phase = Phase::Idle;
-            out.cancel_timer(Timer::Coordinator);
+        match self.phase {
+            Phase::Idle => {}
+            // The sender has waited: this node waits no longer.
+            Phase::ExpectSuccessor => out.cancel_timer(Timer::Answer),
+            Phase::WaitSuccessor(id) if self.suspects.contains(&id) => out.cancel_timer(Timer::Coordinator),
+            Phase::WaitSuccessor(_) | Phase::WaitAnswer | Phase::WaitCoordinator => return,
         }
-        self.campaign(ctx, out);
+        self.succeed(ctx, out);
     }
 
     fn no_coordinator(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
@@ -195,10 +219,9 @@ impl ImprovedBully {
                 self.suspects.insert(id);
             }
             Phase::WaitCoordinator => {}
-            Phase::Idle | Phase::WaitAnswer => return,
+            Phase::Idle | Phase::ExpectSuccessor | Phase::WaitAnswer => return,
         }
-        self.phase = Phase::Idle;
-        self.campaign(ctx, out);
+        self.succeed(ctx, out);
     }
 
     fn coordinator(&mut self, ctx: &Ctx<'_>, from: Uid, successors: Vec<NodeId>, out: &mut impl Outbox<Self>) {
@@ -237,7 +260,7 @@ impl ImprovedBully {
     fn decide(&mut self, leader: Uid, out: &mut impl Outbox<Self>) {
         match self.phase {
             Phase::Idle => {}
-            Phase::WaitAnswer => out.cancel_timer(Timer::Answer),
+            Phase::ExpectSuccessor | Phase::WaitAnswer => out.cancel_timer(Timer::Answer),
             Phase::WaitSuccessor(_) | Phase::WaitCoordinator => out.cancel_timer(Timer::Coordinator),
         }
         self.phase = Phase::Idle;

@@ -2,7 +2,7 @@
 
 use super::{Before, Bounds, Case, Expectation, Range, bully};
 
-/// Without a list of successors the election of Bully; else one CRASHED for each member tried.
+/// Without a list of successors the election of Bully; else CRASHED to members that are to take over, and COORDINATOR.
 pub fn improved_bully(case: &Case<'_>) -> Option<Expectation> {
     match case.before {
         Before::Nothing => {
@@ -10,16 +10,13 @@ pub fn improved_bully(case: &Case<'_>) -> Option<Expectation> {
             let kinds: Vec<_> = plain.kinds.iter().copied().filter(|(name, _)| *name != "coordinator").collect();
             Some(Expectation::new(&[kinds.as_slice(), &[("crashed", Range::exactly(0))]].concat(), told(case), None))
         }
-        Before::Followed(leader) if leader == case.best() => {
-            let zero = Range::exactly(0);
-            Some(Expectation::new(
-                &[("election", zero), ("answer", zero), ("crashed", crashed(case)?)],
-                told(case),
-                None,
-            ))
-        }
+        Before::Followed(leader) if leader == case.best() => Some(succession(case, crashed(case)?, None)),
         // Members that are better than the leader are not on its list.
         Before::Followed(_) => None,
+        Before::Lost => {
+            let (crashed, rounds) = reported(case)?;
+            Some(succession(case, crashed, rounds))
+        }
         Before::Unknown => {
             let (plain, listed) = (bully(case)?, crashed(case)?);
             let mut kinds: Vec<(&'static str, Range)> = vec![("crashed", Range { min: 0, max: listed.max })];
@@ -28,6 +25,24 @@ pub fn improved_bully(case: &Case<'_>) -> Option<Expectation> {
             }
             Some(Expectation::new(&kinds, told(case), None))
         }
+    }
+}
+
+fn succession(case: &Case<'_>, crashed: Range, rounds: Option<Range>) -> Expectation {
+    let zero = Range::exactly(0);
+    Expectation::new(&[("election", zero), ("answer", zero), ("crashed", crashed)], told(case), rounds)
+}
+
+/// CRASHED after the death of a coordinator that named all members, and the rounds of messages. No member tells a first
+/// successor that misses the coordinator itself. Else k members that miss it tell the successor, unless its COORDINATOR is
+/// faster than their own wait: N - 1 messages for k = 1, where N counts the coordinator that is gone.
+fn reported(case: &Case<'_>) -> Option<(Range, Option<Range>)> {
+    let winner = case.best_living().filter(|_| case.synchronous)?;
+    let told = usize::from(case.n() > 1);
+    match case.living_initiators().count() {
+        _ if case.betters(winner) > 0 => Some((crashed(case)?, None)),
+        _ if case.initiators.contains(&winner) => Some((Range::exactly(0), Some(Range::exactly(told)))),
+        detectors => Some((Range::between(1, detectors), Some(Range::exactly(2)))),
     }
 }
 

@@ -44,7 +44,7 @@ pub fn bully_1982(case: &Case<'_>) -> Option<Expectation> {
         Before::Followed(leader) if case.is_dead(leader) && case.initiators == [winner] => Some(running(case, winner)),
         Before::Nothing if case.dead.is_empty() && case.all_start() => Some(all_recover(case)),
         Before::Nothing => one_recovers(case),
-        Before::Followed(_) | Before::Unknown => None,
+        Before::Followed(_) | Before::Lost | Before::Unknown => None,
     }
 }
 
@@ -162,18 +162,25 @@ pub fn raft_bounds(n: usize) -> Bounds {
     Bounds { best: 4.0 * (n as f64 - 1.0), mean: None, worst: if n == 1 { 0.0 } else { f64::INFINITY } }
 }
 
-/// One candidate, and a majority lives: two questions to all, which the living answer; then a heartbeat in the same way.
+/// One candidate, and a majority lives: two questions to all, which the living answer; then a heartbeat in the same way. A
+/// node to which leadership was handed over asks the second question only.
 pub fn raft(case: &Case<'_>) -> Option<Expectation> {
-    let ([only], Before::Nothing) = (case.initiators, case.before) else { return None };
+    let [only] = case.initiators else { return None };
     let (n, living) = (case.n(), case.living().count());
     if case.is_dead(*only) || 2 * living <= n {
         return None;
     }
     let (asked, answered) = (Range::exactly(n - 1), Range::exactly(living - 1));
-    let questions = [("pre-vote", asked), ("pre-vote-reply", answered), ("vote", asked), ("vote-reply", answered)];
+    let (asked_before, answered_before) = match case.before {
+        Before::Nothing | Before::Lost => (asked, answered),
+        Before::Unknown => (Range::between(0, n - 1), Range::between(0, living - 1)),
+        Before::Followed(_) => return None,
+    };
+    let questions =
+        [("pre-vote", asked_before), ("pre-vote-reply", answered_before), ("vote", asked), ("vote-reply", answered)];
     let (told, heard) = (("heartbeat", asked), ("heartbeat-reply", answered));
-    let rounds = case.synchronous.then_some(Range::exactly(if n > 1 { 6 } else { 0 }));
-    let mut expected = Expectation::new(&questions, Some(told), rounds);
+    let rounds = (case.synchronous && case.before != Before::Unknown).then_some(if n > 1 { 6 } else { 0 });
+    let mut expected = Expectation::new(&questions, Some(told), rounds.map(Range::exactly));
     expected.kinds.push(heard);
     expected.announcement = expected.announcement.plus(heard.1);
     Some(expected)

@@ -50,6 +50,8 @@ pub enum Before {
     Nothing,
     /// All members that live followed the one at this position.
     Followed(usize),
+    /// All members followed one that is no member of this election: its connections are closed.
+    Lost,
     /// Not known to the observer.
     Unknown,
 }

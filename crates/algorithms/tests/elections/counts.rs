@@ -2,10 +2,11 @@
 
 use algorithms::Wins::{self, Highest, Lowest};
 use algorithms::drive::Dice;
+use algorithms::election::bully::Bully;
 use algorithms::election::bully_1982::Bully1982;
 use algorithms::election::improved_bully::ImprovedBully;
 use algorithms::theory::{self, Before, Case};
-use algorithms::{Outcome, Topology, catalog};
+use algorithms::{Election as Machine, Outcome, Topology, catalog};
 
 use crate::audit::cyclic_orders;
 use crate::driver;
@@ -249,21 +250,71 @@ fn modified_bully_costs_what_was_published_when_the_best_is_dead() {
     }
 }
 
+/// The election after the death of member `n`, which all others followed; the positions `initiators` miss it. The dead
+/// member is none of the second election: its connections are closed.
+fn after_the_death_of_the_best<E: Machine>(n: usize, initiators: &[usize], seed: u64) -> Run {
+    let ids: Vec<u32> = (1..=n as u32).collect();
+    let (all, left) = (view(Topology::Mesh, uids(&ids)), view(Topology::Mesh, uids(&ids[..n - 1])));
+    let (wins, schedule) = (Highest, Schedule::Synchronous);
+    let before = Plan { view: &all, wins, initiators: &[n - 1], dead: &[], schedule, seed };
+    let run = driver::run_after::<E>(&before, &Plan { view: &left, initiators, ..before });
+    assert_eq!(run.outcomes[n - 2], [Outcome::Won]);
+    run
+}
+
+/// Every set of the first `n` positions that is not empty.
+fn sets(n: usize) -> impl Iterator<Item = Vec<usize>> {
+    (1..1_usize << n).map(move |set| (0..n).filter(|at| set >> at & 1 == 1).collect())
+}
+
 #[test]
 fn improved_bully_costs_what_was_published_when_the_coordinator_is_known_to_be_dead() {
-    let row = catalog::row("improved-bully").expect("a row");
-    let (wins, schedule) = (Highest, Schedule::Synchronous);
     for n in 3..=12_usize {
-        let (all, left) = ((1..=n as u32).collect::<Vec<_>>(), (1..n as u32).collect::<Vec<_>>());
-        let (all, left) = (view(row.topology, uids(&all)), view(row.topology, uids(&left)));
         for at in 0..n - 1 {
-            // The coordinator is no member of the second election: its connections are closed.
-            let before = Plan { view: &all, wins, initiators: &[n - 1], dead: &[], schedule, seed: 1 };
-            let after = Plan { view: &left, initiators: &[at], ..before };
-            let run = driver::run_after::<ImprovedBully>(&before, &after);
-            assert_eq!(run.outcomes[n - 2], [Outcome::Won]);
+            let run = after_the_death_of_the_best::<ImprovedBully>(n, &[at], 1);
             let told = if at == n - 2 { n - 2 } else { n - 1 };
             assert_eq!(total(&run), told as u64, "{run:?}");
+        }
+    }
+}
+
+#[test]
+fn improved_bully_costs_n_minus_2_whichever_members_miss_the_coordinator_if_its_successor_does() {
+    for n in 3..=9_usize {
+        let ids = &uids(&(1..n as u32).collect::<Vec<_>>());
+        for initiators in sets(n - 1) {
+            let (before, dead) = (Before::Lost, &[]);
+            let case =
+                Case { ids, wins: Highest, initiators: &initiators, dead, synchronous: true, before, shape: None };
+            let expected = theory::improved_bully(&case).expect("a statement");
+            let successor_misses = initiators.contains(&(n - 2));
+            for seed in 1..=3 {
+                let run = after_the_death_of_the_best::<ImprovedBully>(n, &initiators, seed);
+                if successor_misses {
+                    assert_eq!(total(&run), (n - 2) as u64, "{run:?}");
+                }
+                assert!(total(&run) < n as u64, "{run:?}");
+                for (name, range) in &expected.kinds {
+                    let sent = run.counts.iter().find(|(kind, _)| kind.name == *name).expect("a kind").1;
+                    assert!(range.contains(sent), "{name}: {sent}, theory says {range}; {run:?}");
+                }
+                assert!(expected.rounds.is_some_and(|rounds| rounds.contains(run.rounds)), "{run:?}");
+            }
+        }
+    }
+}
+
+/// By the order of events: how many messages, one after the other, lie between the first miss and the last announcement.
+#[test]
+fn the_way_to_a_successor_is_no_longer_in_improved_bully_than_in_bully() {
+    for n in 3..=8_usize {
+        for initiators in sets(n - 1) {
+            let improved = after_the_death_of_the_best::<ImprovedBully>(n, &initiators, 1);
+            let plain = after_the_death_of_the_best::<Bully>(n, &initiators, 1);
+            assert!(improved.announced <= plain.announced, "{initiators:?} of {n}: {improved:?} {plain:?}");
+            assert!(total(&improved) <= total(&plain), "{initiators:?} of {n}: {improved:?} {plain:?}");
+            let successor_misses = initiators.contains(&(n - 2));
+            assert_eq!(improved.announced, if successor_misses { 1 } else { 2 });
         }
     }
 }

@@ -208,6 +208,7 @@ impl<'a, E: Election> World<'a, E> {
                 }
                 Effect::Announce(outcome) => {
                     told = true;
+                    self.run.announced = self.run.announced.max(self.round);
                     self.run.outcomes[node].push(outcome);
                 }
                 Effect::SetTimer(..) | Effect::CancelTimer(_) => {}

@@ -39,6 +39,8 @@ pub(crate) struct Run {
     pub(crate) counts: Vec<(Kind, u64)>,
     /// When the last message was read, in rounds; means nothing in a random schedule.
     pub(crate) rounds: u64,
+    /// When the last announcement was made, in rounds: the messages on the longest way from a start to it.
+    pub(crate) announced: u64,
     /// A changed record was persisted after something of the same step had been sent or announced.
     pub(crate) persisted_late: bool,
     pub(crate) endless: bool,
@@ -51,6 +53,7 @@ impl Run {
             outcomes: vec![Vec::new(); n],
             counts: M::KINDS.iter().map(|&kind| (kind, 0)).collect(),
             rounds: 0,
+            announced: 0,
             persisted_late: false,
             endless: false,
         }

@@ -103,15 +103,19 @@ pub(crate) trait Subject {
     fn run(&self, plan: &Plan<'_>, log: Log<'_>) -> Run;
 }
 
-pub(crate) struct Machine<M>(PhantomData<M>);
+pub(crate) struct Machine<M> {
+    /// The mistake that it makes on purpose, 0 for none: see `planted`.
+    bug: u8,
+    machine: PhantomData<M>,
+}
 
-pub(crate) fn machine<M: Mutex>() -> Machine<M> {
-    Machine(PhantomData)
+pub(crate) fn machine<M: Mutex>(bug: u8) -> Machine<M> {
+    Machine { bug, machine: PhantomData }
 }
 
 impl<M: Mutex> Subject for Machine<M> {
     fn run(&self, plan: &Plan<'_>, log: Log<'_>) -> Run {
-        world::run::<M>(plan, log)
+        world::run::<M>(plan, u64::from(self.bug), log)
     }
 }
 
@@ -120,7 +124,7 @@ pub(crate) fn subject(row: &'static Row) -> Box<dyn Subject> {
     impl Visitor for Boxed {
         type Output = Box<dyn Subject>;
         fn mutex<M: Mutex>(self, _: &'static Row) -> Self::Output {
-            Box::new(machine::<M>())
+            Box::new(machine::<M>(0))
         }
     }
     mutex::dispatch(row, Boxed)

@@ -11,8 +11,8 @@ use crate::run::{Entry, Log, Plan, Run, Schedule};
 
 const MAX_STEPS: usize = 100_000;
 
-pub(crate) fn run<M: Mutex>(plan: &Plan<'_>, log: Log<'_>) -> Run {
-    let mut world = World::<M>::new(plan, log);
+pub(crate) fn run<M: Mutex>(plan: &Plan<'_>, dice: u64, log: Log<'_>) -> Run {
+    let mut world = World::<M>::new(plan, dice, log);
     for _ in 0..MAX_STEPS {
         let Some(event) = world.next() else { break };
         world.happen(event);
@@ -79,7 +79,8 @@ struct World<'a, M: Mutex> {
 }
 
 impl<'a, M: Mutex> World<'a, M> {
-    fn new(plan: &'a Plan<'a>, log: Log<'a>) -> Self {
+    /// `dice`: the random word of every start.
+    fn new(plan: &'a Plan<'a>, dice: u64, log: Log<'a>) -> Self {
         let n = plan.view.len();
         let mut world = World {
             plan,
@@ -99,7 +100,7 @@ impl<'a, M: Mutex> World<'a, M> {
         };
         for at in 0..n {
             let settings = plan.settings(at);
-            let driver = Driver::start(&ctx(plan.view, at, &settings), None);
+            let driver = Driver::start(&Ctx { dice, ..ctx(plan.view, at, &settings) }, None);
             world.members.push(Member {
                 settings,
                 driver,

@@ -6,7 +6,7 @@ use algorithms::Outbox;
 
 use super::Central;
 use super::clerk::Desk;
-use super::requests::Ask;
+use super::requests::{Ask, Before};
 use super::sessions::{Attached, Claim};
 use crate::service::{ServiceEvent, StreamId};
 use crate::wire::{Held, OpenRefusal, RequestId, SessionId, ToClerk, ToClient, Wanted};
@@ -35,9 +35,9 @@ impl<O: Outbox<Central>> Desk<'_, O> {
         let lost = self.reconcile(id, &holds, &wants);
         let (max_drift_ppm, margin) = (self.ctx.settings.max_drift_ppm, self.ctx.settings.margin);
         self.tell(id, ToClient::Opened { number, epoch, attach, ttl, max_drift_ppm, margin, lost });
-        for Wanted { request, name, mode, wait, waited } in wants {
-            let waited = Some(waited);
-            self.ask(&Ask { session: id, request, name, mode, wait, waited, number, answered: true });
+        for Wanted { request, name, mode, wait, ticket, waited } in wants {
+            let before = Some(Before { ticket, waited });
+            self.ask(&Ask { session: id, request, name, mode, wait, before, number, answered: true });
         }
     }
 

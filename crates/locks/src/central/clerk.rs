@@ -17,6 +17,9 @@ use crate::name::LockName;
 use crate::service::{LockSettings, ServiceEvent, StreamId};
 use crate::wire::{Mode, Refusal, RequestId, SendNumber, SessionId, ToClient};
 
+/// The time in which waiters of an earlier clerk come back has so many parts.
+const REQUEUE_PARTS: u32 = 4;
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Clerk {
     epoch: Epoch,
@@ -31,6 +34,10 @@ pub struct Clerk {
     used_up: bool,
     /// Waiters of an earlier clerk are coming back: a lock that has a queue is not given on yet.
     pub(super) requeuing: bool,
+    /// One has come back since the timer for them was set.
+    came_back: bool,
+    /// How often that timer was set once more.
+    prolonged: u32,
 }
 
 impl Clerk {
@@ -44,6 +51,8 @@ impl Clerk {
             count: 0,
             used_up: false,
             requeuing: false,
+            came_back: false,
+            prolonged: 0,
         }
     }
 
@@ -102,7 +111,10 @@ impl<O: Outbox<Central>> Desk<'_, O> {
         }
         if !taking.first {
             self.clerk.requeuing = true;
-            self.out.set_timer(CentralTimer::Requeue, Span::exactly(self.ctx.settings.requeue_window));
+            let LockSettings { requeue_window, requeue_longer, .. } = *self.ctx.settings;
+            let first =
+                if requeue_longer == 0 { requeue_window } else { requeue_window / REQUEUE_PARTS * (REQUEUE_PARTS - 1) };
+            self.out.set_timer(CentralTimer::Requeue, Span::exactly(first));
         }
         for (voter, header) in taking.into_reports() {
             self.reported(voter, header.copy);
@@ -285,10 +297,21 @@ impl<O: Outbox<Central>> Desk<'_, O> {
         }
     }
 
-    /// All waiters of the earlier clerk that came back in time are in their queues.
+    /// A request of an earlier clerk is here again.
+    pub(super) fn comes_back(&mut self) {
+        self.clerk.came_back = self.ctx.settings.requeue_longer > 0;
+    }
+
+    /// Waiters of the earlier clerk have had time to come back, but for the last part of it. While they come, there is one part
+    /// more: a crowd needs longer than a few.
     pub(super) fn end_requeuing(&mut self) {
+        let LockSettings { requeue_window, requeue_longer, .. } = *self.ctx.settings;
+        let come = std::mem::take(&mut self.clerk.came_back) || self.clerk.prolonged == 0;
+        if come && self.clerk.prolonged < requeue_longer {
+            self.clerk.prolonged += 1;
+            return self.out.set_timer(CentralTimer::Requeue, Span::exactly(requeue_window / REQUEUE_PARTS));
+        }
         self.clerk.requeuing = false;
-        self.clerk.queues.close_window();
         let names: Vec<LockName> = self.clerk.queues.names().cloned().collect();
         for name in names {
             self.give_on(&name);

@@ -175,6 +175,11 @@ impl Central {
         Some(merged.take(most).filter_map(|name| self.lock(name)).collect())
     }
 
+    /// How many grants are held and how many requests wait; `None` if this member is not the clerk.
+    pub fn totals(&self) -> Option<(usize, usize)> {
+        Some((self.keeper.copy()?.table.len(), self.clerk()?.queues().waiters()))
+    }
+
     /// One lock; `None` if nobody holds it or waits for it, or this member is not the clerk.
     pub fn lock(&self, name: &LockName) -> Option<LockView> {
         let (clerk, copy) = (self.clerk()?, self.keeper.copy()?);

@@ -1,28 +1,29 @@
 //! The requests that wait, first come first served, a queue for every lock that somebody waits for.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use types::Epoch;
+
 use crate::name::LockName;
-use crate::wire::{Mode, RequestId, SessionId};
+use crate::wire::{Mode, RequestId, SessionId, Ticket};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Waiter {
     pub session: SessionId,
     pub request: RequestId,
     pub mode: Mode,
-    /// Of a request that waited at an earlier clerk: for how long. Such requests queue in this order in front of those
-    /// that came to this clerk first.
-    pub waited: Option<Duration>,
+    /// The line is in the order of the tickets.
+    pub ticket: Ticket,
+    /// Of requests with one ticket, which no clerk has told them: for how long each waited at an earlier clerk.
+    pub waited: Duration,
 }
 
 impl Waiter {
     fn goes_before(&self, other: &Waiter) -> bool {
-        match (self.waited, other.waited) {
-            (Some(mine), Some(theirs)) => mine > theirs || (mine == theirs && self.session < other.session),
-            (Some(_), None) => true,
-            (None, _) => false,
-        }
+        let order = |waiter: &Waiter| (waiter.ticket, Reverse(waiter.waited), waiter.session);
+        order(self) < order(other)
     }
 }
 
@@ -65,6 +66,10 @@ impl Queues {
         self.queues.get(name)?.front()
     }
 
+    pub fn get(&self, name: &LockName, at: usize) -> Option<&Waiter> {
+        self.queues.get(name)?.get(at)
+    }
+
     /// How many wait before this request; `None` if it does not wait.
     pub fn position(&self, name: &LockName, session: SessionId, request: RequestId) -> Option<usize> {
         self.queues.get(name)?.iter().position(|waiter| (waiter.session, waiter.request) == (session, request))
@@ -91,10 +96,10 @@ impl Queues {
         Some(waiter)
     }
 
-    /// From now on requests queue as they come.
-    pub(super) fn close_window(&mut self) {
-        for waiter in self.queues.values_mut().flatten() {
-            waiter.waited = None;
-        }
+    /// Of a request that comes to this clerk first: behind all that wait.
+    pub(super) fn next_ticket(&self, name: &LockName, epoch: Epoch) -> Ticket {
+        let last = self.queues.get(name).and_then(VecDeque::back).map(|last| last.ticket);
+        let number = last.filter(|last| last.epoch == epoch).map_or(0, |last| last.number);
+        Ticket { epoch, number: number.saturating_add(1) }
     }
 }

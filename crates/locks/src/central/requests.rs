@@ -12,7 +12,7 @@ use super::sessions::Claim;
 use super::{Central, CentralTimer, Context, Office};
 use crate::name::LockName;
 use crate::service::{ServiceEvent, StreamId};
-use crate::wire::{Mode, Refusal, RequestId, SendNumber, SessionId, ToClerk, ToClient};
+use crate::wire::{Mode, Refusal, RequestId, SendNumber, SessionId, Ticket, ToClerk, ToClient};
 
 /// A longer wait counts as this one: no clock has room for every duration that a client can name.
 const WAIT_MAX: Duration = Duration::from_hours(24 * 365);
@@ -26,10 +26,17 @@ pub(super) struct Ask {
     pub(super) mode: Mode,
     pub(super) wait: Option<Duration>,
     /// Of a request that waited at an earlier clerk.
-    pub(super) waited: Option<Duration>,
+    pub(super) before: Option<Before>,
     pub(super) number: SendNumber,
     /// Is the number answered by something else?
     pub(super) answered: bool,
+}
+
+/// What a request brings from an earlier clerk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before {
+    pub(super) ticket: Option<Ticket>,
+    pub(super) waited: Duration,
 }
 
 impl Central {
@@ -109,7 +116,7 @@ impl<O: Outbox<Central>> Desk<'_, O> {
                 if !known && session.is_some_and(|session| session.has_named(request)) {
                     return self.refuse(id, request, Refusal::Withdrawn);
                 }
-                self.ask(&Ask { session: id, request, name, mode, wait, waited: None, number, answered: false });
+                self.ask(&Ask { session: id, request, name, mode, wait, before: None, number, answered: false });
             }
             ToClerk::Withdraw { request } => {
                 self.end_request(id, request);
@@ -152,8 +159,9 @@ impl<O: Outbox<Central>> Desk<'_, O> {
                 let answer = Answer::Granted { session: id, request, number };
                 self.clerk.notary_mut().await_majority(self.copy.label.seq, answer);
             } else {
-                let ahead = self.clerk.queues.position(&name, id, request).unwrap_or(0) as u32;
-                self.tell(id, ToClient::Queued { number, request, ahead });
+                let at = self.clerk.queues.position(&name, id, request).unwrap_or(0);
+                let ticket = self.clerk.queues.get(&name, at).map_or(Ticket::default(), |waiter| waiter.ticket);
+                self.tell(id, ToClient::Queued { number, request, ahead: at as u32, ticket });
             }
             return;
         }
@@ -189,9 +197,9 @@ impl<O: Outbox<Central>> Desk<'_, O> {
     }
 
     fn take_or_queue(&mut self, ask: &Ask) {
-        let &Ask { session, request, ref name, mode, wait, waited, number, answered } = ask;
+        let &Ask { session, request, ref name, mode, wait, before, number, answered } = ask;
         // A waiter of an earlier clerk queues behind those that asked earlier and have not attached yet, also for a free lock.
-        let queues_again = self.clerk.requeuing && waited.is_some() && wait != Some(Duration::ZERO);
+        let queues_again = self.clerk.requeuing && before.is_some() && wait != Some(Duration::ZERO);
         let free = !queues_again && !self.clerk.queues.has(name) && fits(&self.copy.table, name, mode);
         if free && self.has_token() {
             self.count_in(name);
@@ -207,12 +215,26 @@ impl<O: Outbox<Central>> Desk<'_, O> {
         if let Some(session) = self.clerk.sessions.get_mut(session) {
             session.insert(request, Claim { name: name.clone(), token: None });
         }
-        let waited = waited.filter(|_| self.clerk.requeuing);
-        let ahead = self.clerk.queues.join(name, Waiter { session, request, mode, waited }) as u32;
+        let (ticket, waited) = self.place(name, before);
+        let ahead = self.clerk.queues.join(name, Waiter { session, request, mode, ticket, waited }) as u32;
         if let Some(wait) = wait {
             self.out.set_timer(CentralTimer::Wait(session, request), Span::exactly(wait.min(WAIT_MAX)));
         }
-        self.tell(session, ToClient::Queued { number, request, ahead });
+        self.tell(session, ToClient::Queued { number, request, ahead, ticket });
+    }
+
+    /// Where a request queues. One that comes back from an earlier clerk without having heard of its ticket goes before all that
+    /// come to this clerk first, if it comes in time.
+    fn place(&mut self, name: &LockName, before: Option<Before>) -> (Ticket, Duration) {
+        let (epoch, requeuing) = (self.clerk.epoch(), self.clerk.requeuing);
+        if before.is_some() && requeuing {
+            self.comes_back();
+        }
+        match before {
+            Some(Before { ticket: Some(ticket), .. }) if ticket.epoch < epoch => (ticket, Duration::ZERO),
+            Some(Before { waited, .. }) if requeuing => (Ticket { epoch, number: 0 }, waited),
+            _ => (self.clerk.queues.next_ticket(name, epoch), Duration::ZERO),
+        }
     }
 }
 

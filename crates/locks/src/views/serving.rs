@@ -12,8 +12,8 @@ use super::{Context, Views, ViewsTimer};
 use crate::name::LockName;
 use crate::service::{ServiceEvent, StreamId};
 use crate::wire::{
-    AttachNumber, Held, Mode, OpenRefusal, Refusal, RequestId, SendNumber, SessionId, ToClerk, ToClient, Unavailable,
-    Wanted,
+    AttachNumber, Held, Mode, OpenRefusal, Refusal, RequestId, SendNumber, SessionId, Ticket, ToClerk, ToClient,
+    Unavailable, Wanted,
 };
 
 struct Opening {
@@ -284,7 +284,7 @@ where
             && let Some((number, beat)) = lock.queue.get_mut(at).and_then(|waiter| waiter.unanswered.take())
         {
             let ahead = u32::try_from(at + is_inside).unwrap_or(u32::MAX);
-            self.tell(id, beat, ToClient::Queued { number, request, ahead }, out);
+            self.tell(id, beat, ToClient::Queued { number, request, ahead, ticket: Ticket::default() }, out);
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use algorithms::{Input, NodeId};
 use locks::central::{BATCH_MAX, CentralMsg, CentralTimer, Chunk, Entry, Holder, Label, Note, Place, Term};
 use locks::service::{Grantee, Limits, LockSettings, ServiceCommand, StreamId};
-use locks::wire::{AttachNumber, Held, Mode, RequestId, SendNumber, SessionId, ToClerk, Wanted};
+use locks::wire::{AttachNumber, Held, Mode, RequestId, SendNumber, SessionId, Ticket, ToClerk, Wanted};
 use types::{Dice, Epoch, Token};
 
 use crate::bench::{Bench, life, name};
@@ -40,6 +40,10 @@ impl Draw {
             1 => Duration::ZERO,
             _ => Duration::from_millis(self.below(2_000)),
         }
+    }
+
+    fn ticket(&mut self) -> Option<Ticket> {
+        (self.below(2) == 0).then(|| Ticket { epoch: self.epoch(), number: self.number() })
     }
 
     fn lock(&mut self) -> locks::LockName {
@@ -141,6 +145,7 @@ impl Draw {
                     name: draw.lock(),
                     mode: draw.mode(),
                     wait: (draw.below(2) == 0).then(|| draw.time()),
+                    ticket: draw.ticket(),
                     waited: draw.time(),
                 }),
             },

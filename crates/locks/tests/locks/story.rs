@@ -83,7 +83,9 @@ pub(crate) fn to_client(message: &ToClient) -> String {
             format!("Opened #{}, lost [{}]", number.0, lost.join(", "))
         }
         ToClient::Kept { number } => format!("Kept #{}", number.0),
-        ToClient::Queued { number, request, ahead } => format!("Queued #{} /{}, {ahead} ahead", number.0, request.0),
+        ToClient::Queued { number, request, ahead, .. } => {
+            format!("Queued #{} /{}, {ahead} ahead", number.0, request.0)
+        }
         ToClient::Granted { number, request, token: of } => {
             let number = number.map_or(String::new(), |number| format!(" #{}", number.0));
             format!("Granted{number} /{} {}", request.0, token(*of))

@@ -53,9 +53,9 @@ impl Msg {
 
 impl Message for Msg {
     const KINDS: &'static [Kind] = &[
-        Kind::election("pre-vote"),
+        Kind::candidacy("pre-vote"),
         Kind::election("pre-vote-reply"),
-        Kind::election("vote"),
+        Kind::candidacy("vote"),
         Kind::election("vote-reply"),
         Kind::announcement("heartbeat"),
         Kind::announcement("heartbeat-reply"),

@@ -6,9 +6,8 @@ use algorithms::mutex::clock::{Clock, Stamp};
 use algorithms::mutex::lamport::Msg;
 use algorithms::{Access, Input, Mutex, MutexSettings, NodeId, Outbox, Protocol, Section, Stage, Token, Want};
 
-use super::Context;
+use super::{Context, chosen};
 
-pub(crate) const NONE: u8 = 0;
 /// A release removes the first request of the queue, whichever member made it.
 pub(crate) const HEAD: u8 = 1;
 /// Times alone order the queue.
@@ -21,7 +20,8 @@ pub(crate) const ANY_MESSAGE: u8 = 4;
 pub(crate) const NO_HOLDER: u8 = 5;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Queue<const BUG: u8> {
+pub(crate) struct Queue {
+    bug: u8,
     clock: Clock,
     stage: Stage,
     asked: Stamp,
@@ -30,7 +30,7 @@ pub(crate) struct Queue<const BUG: u8> {
     known: Token,
 }
 
-impl<const BUG: u8> Protocol for Queue<BUG> {
+impl Protocol for Queue {
     type Link = NodeId;
     type Message = Msg;
     type Timer = ();
@@ -53,7 +53,7 @@ impl<const BUG: u8> Protocol for Queue<BUG> {
     }
 }
 
-impl<const BUG: u8> Mutex for Queue<BUG> {
+impl Mutex for Queue {
     fn stage(&self) -> Stage {
         self.stage
     }
@@ -71,10 +71,12 @@ impl<const BUG: u8> Mutex for Queue<BUG> {
     }
 }
 
-impl<const BUG: u8> Queue<BUG> {
+impl Queue {
     fn new(ctx: &Context<'_>) -> Self {
-        let holder = ctx.settings.holder.filter(|_| BUG != NO_HOLDER);
+        let bug = chosen(ctx);
+        let holder = ctx.settings.holder.filter(|_| bug != NO_HOLDER);
         Queue {
+            bug,
             clock: Clock::new(ctx.settings.clock),
             stage: Stage::at_start(ctx.me.id, ctx.settings),
             asked: Stamp { time: 0, id: ctx.me.id },
@@ -108,7 +110,7 @@ impl<const BUG: u8> Queue<BUG> {
             Msg::Release { of, token, .. } => {
                 self.known = self.known.max(token);
                 let first = self.open.iter().map(|(&id, &time)| Stamp { time, id }).min();
-                if BUG == HEAD {
+                if self.bug == HEAD {
                     self.open.retain(|&id, _| Some(id) != first.map(|first| first.id));
                 } else if self.open.get(&from) == Some(&of) {
                     self.open.remove(&from);
@@ -120,11 +122,11 @@ impl<const BUG: u8> Queue<BUG> {
 
     fn check(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         let mine = self.asked;
-        let first = |(&id, &time): (&NodeId, &u64)| match BUG {
+        let first = |(&id, &time): (&NodeId, &u64)| match self.bug {
             TIMES_ALONE => mine.time <= time,
             _ => mine <= Stamp { time, id },
         };
-        let later = |id| match BUG {
+        let later = |id| match self.bug {
             NO_WAIT => true,
             ANY_MESSAGE => self.heard.contains_key(&id),
             _ => self.heard.get(&id).is_some_and(|&time| mine < Stamp { time, id }),

@@ -6,9 +6,8 @@ use algorithms::mutex::clock::{Clock, Stamp};
 use algorithms::mutex::ricart_agrawala::Msg;
 use algorithms::{Access, Input, Mutex, MutexSettings, NodeId, Outbox, Protocol, Section, Stage, Token, Want};
 
-use super::Context;
+use super::{Context, chosen};
 
-pub(crate) const NONE: u8 = 0;
 /// Compares with the present clock instead of the timestamp of the request.
 pub(crate) const PRESENT_CLOCK: u8 = 1;
 /// Ties between equal times: both reply.
@@ -33,7 +32,8 @@ pub(crate) const READERS_TOKEN_AGAIN: u8 = 10;
 pub(crate) const NO_HOLDER: u8 = 11;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Replies<const BUG: u8> {
+pub(crate) struct Replies {
+    bug: u8,
     clock: Clock,
     stage: Stage,
     access: Access,
@@ -43,7 +43,7 @@ pub(crate) struct Replies<const BUG: u8> {
     known: Token,
 }
 
-impl<const BUG: u8> Protocol for Replies<BUG> {
+impl Protocol for Replies {
     type Link = NodeId;
     type Message = Msg;
     type Timer = ();
@@ -66,7 +66,7 @@ impl<const BUG: u8> Protocol for Replies<BUG> {
     }
 }
 
-impl<const BUG: u8> Mutex for Replies<BUG> {
+impl Mutex for Replies {
     const SHARED: bool = true;
 
     fn stage(&self) -> Stage {
@@ -86,10 +86,12 @@ impl<const BUG: u8> Mutex for Replies<BUG> {
     }
 }
 
-impl<const BUG: u8> Replies<BUG> {
+impl Replies {
     fn new(ctx: &Context<'_>) -> Self {
-        let stage = if BUG == NO_HOLDER { Stage::Released } else { Stage::at_start(ctx.me.id, ctx.settings) };
+        let bug = chosen(ctx);
+        let stage = if bug == NO_HOLDER { Stage::Released } else { Stage::at_start(ctx.me.id, ctx.settings) };
         Replies {
+            bug,
             clock: Clock::new(ctx.settings.clock),
             stage,
             access: Access::Exclusive,
@@ -111,7 +113,7 @@ impl<const BUG: u8> Replies<BUG> {
     }
 
     fn comes_first(&self, theirs: Stamp) -> bool {
-        match BUG {
+        match self.bug {
             PRESENT_CLOCK => Stamp { time: self.clock.time(), id: self.asked.id } < theirs,
             BOTH_REPLY => self.asked.time < theirs.time,
             BOTH_DEFER => self.asked.time <= theirs.time,
@@ -125,11 +127,11 @@ impl<const BUG: u8> Replies<BUG> {
             Msg::Request { time, access } => {
                 self.clock.receive(time);
                 let first = match self.stage {
-                    Stage::Held => BUG != REPLIES_INSIDE,
+                    Stage::Held => self.bug != REPLIES_INSIDE,
                     Stage::Wanted => self.comes_first(Stamp { time, id: from }),
                     Stage::Released => false,
                 };
-                let never = BUG == READER_NEVER_DEFERS && self.access == Access::Shared;
+                let never = self.bug == READER_NEVER_DEFERS && self.access == Access::Shared;
                 if first && self.access.excludes(access) && !never {
                     self.deferred.insert(from, time);
                 } else {
@@ -137,11 +139,11 @@ impl<const BUG: u8> Replies<BUG> {
                 }
             }
             Msg::Reply { to, time, token } => {
-                if BUG != NO_CLOCK {
+                if self.bug != NO_CLOCK {
                     self.clock.receive(time);
                 }
                 self.known = self.known.max(token);
-                if self.stage == Stage::Wanted && (to == self.asked.time || BUG == OLD_REPLY) {
+                if self.stage == Stage::Wanted && (to == self.asked.time || self.bug == OLD_REPLY) {
                     self.replied.insert(from);
                     self.check(ctx, out);
                 }
@@ -150,7 +152,7 @@ impl<const BUG: u8> Replies<BUG> {
     }
 
     fn reply(&self, peer: NodeId, to: u64, out: &mut impl Outbox<Self>) {
-        let token = if BUG == NO_TOKEN { Token(0) } else { self.known };
+        let token = if self.bug == NO_TOKEN { Token(0) } else { self.known };
         out.send(peer, Msg::Reply { to, time: self.clock.time(), token });
     }
 
@@ -160,7 +162,7 @@ impl<const BUG: u8> Replies<BUG> {
         }
         self.replied.clear();
         self.stage = Stage::Held;
-        let step = if self.access == Access::Shared || BUG == READERS_TOKEN_AGAIN { 1 } else { 2 };
+        let step = if self.access == Access::Shared || self.bug == READERS_TOKEN_AGAIN { 1 } else { 2 };
         let token = Token(self.known.0 + step);
         if self.access == Access::Exclusive {
             self.known = token;

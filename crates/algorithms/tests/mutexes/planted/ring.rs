@@ -3,9 +3,8 @@
 use algorithms::mutex::token_ring::Pass;
 use algorithms::{Access, Input, Mutex, MutexSettings, Outbox, Protocol, Section, Side, Span, Stage, Token, Want};
 
-use super::Context;
+use super::{Context, chosen};
 
-pub(crate) const NONE: u8 = 0;
 /// Keeps the token after an exit and may enter again with it.
 pub(crate) const KEEPS: u8 = 1;
 /// Passes the token on when it enters, not when it leaves.
@@ -14,13 +13,14 @@ pub(crate) const PASSES_EARLY: u8 = 2;
 pub(crate) const OWN_COUNT: u8 = 3;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Ring<const BUG: u8> {
+pub(crate) struct Ring {
+    bug: u8,
     stage: Stage,
     here: bool,
     known: Token,
 }
 
-impl<const BUG: u8> Protocol for Ring<BUG> {
+impl Protocol for Ring {
     type Link = Side;
     type Message = Pass;
     type Timer = ();
@@ -31,6 +31,7 @@ impl<const BUG: u8> Protocol for Ring<BUG> {
 
     fn start(ctx: &Context<'_>, _: Option<()>, out: &mut impl Outbox<Self>) -> Self {
         let machine = Ring {
+            bug: chosen(ctx),
             stage: Stage::at_start(ctx.me.id, ctx.settings),
             here: ctx.settings.holder.unwrap_or(ctx.view.members()[0].id) == ctx.me.id,
             known: ctx.settings.floor,
@@ -52,13 +53,13 @@ impl<const BUG: u8> Protocol for Ring<BUG> {
     }
 }
 
-impl<const BUG: u8> Mutex for Ring<BUG> {
+impl Mutex for Ring {
     fn stage(&self) -> Stage {
         self.stage
     }
 }
 
-impl<const BUG: u8> Ring<BUG> {
+impl Ring {
     fn ask(&mut self, _: Access, out: &mut impl Outbox<Self>) {
         self.stage = Stage::Wanted;
         if self.here {
@@ -68,7 +69,7 @@ impl<const BUG: u8> Ring<BUG> {
     }
 
     fn message(&mut self, ctx: &Context<'_>, message: Pass, out: &mut impl Outbox<Self>) {
-        if BUG != OWN_COUNT {
+        if self.bug != OWN_COUNT {
             self.known = self.known.max(message.0);
         }
         self.here = true;
@@ -88,14 +89,14 @@ impl<const BUG: u8> Ring<BUG> {
         self.stage = Stage::Held;
         self.known = Token(self.known.0 + 1);
         out.announce(Section::Enter(self.known));
-        if BUG == PASSES_EARLY {
+        if self.bug == PASSES_EARLY {
             self.pass(out);
         }
     }
 
     fn exit(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         self.stage = Stage::Released;
-        if BUG == KEEPS {
+        if self.bug == KEEPS {
             Self::idle(ctx, out);
         } else if self.here && ctx.view.len() > 1 {
             self.pass(out);

@@ -123,7 +123,14 @@ fn a_client_that_comes_back_gets_the_grant_that_it_never_saw_and_frees_what_it_f
     let token = cluster.granted(101, 1).expect("inside");
     let number = cluster.number();
     let epoch = cluster.machine(1).serves().expect("it serves");
-    let want = Wanted { request: RequestId(1), name: x(), mode: Mode::Exclusive, wait: None, waited: Duration::ZERO };
+    let want = Wanted {
+        request: RequestId(1),
+        name: x(),
+        mode: Mode::Exclusive,
+        wait: None,
+        ticket: None,
+        waited: Duration::ZERO,
+    };
     let hold = Held { request: RequestId(9), name: x(), token, mode: Mode::Exclusive };
     let open = |attach| ToClerk::Open {
         session: SessionId(101),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use locks::central::CentralTimer;
 use locks::service::{LockSettings, ServiceCommand, StreamId};
-use locks::wire::{AttachNumber, Held, Mode, RequestId, SendNumber, SessionId, ToClerk, ToClient, Wanted};
+use locks::wire::{AttachNumber, Held, Mode, RequestId, SendNumber, SessionId, Ticket, ToClerk, ToClient, Wanted};
 use types::{Epoch, Token};
 
 use crate::bench::{Bench, TTL, name, open};
@@ -15,7 +15,7 @@ fn held(request: u64, lock: &str, token: Token) -> Held {
 
 fn wanted(request: u64, lock: &str, waited: u64) -> Wanted {
     let waited = Duration::from_millis(waited);
-    Wanted { request: RequestId(request), name: name(lock), mode: Mode::Exclusive, wait: None, waited }
+    Wanted { request: RequestId(request), name: name(lock), mode: Mode::Exclusive, wait: None, ticket: None, waited }
 }
 
 fn reopen(session: u64, (epoch, attach): (u64, u64), holds: Vec<Held>, wants: Vec<Wanted>) -> ToClerk {
@@ -129,6 +129,80 @@ fn waiters_of_an_earlier_clerk_queue_in_their_old_order_and_later_ones_behind_th
     bench.tell(ServiceCommand::StreamOpened(StreamId(7)));
     bench.say(7, reopen(7, (2, 1), vec![], vec![wanted(1, "a", 1_000)]));
     assert_eq!(waiters(&bench), [4, 5, 2, 6, 7]);
+}
+
+/// Messages of a crowd are long on their way: the times that they tell are not exact.
+#[test]
+fn waiters_queue_by_the_tickets_of_the_clerk_at_which_they_asked_first() {
+    let mut bench = Bench::alone(&LockSettings::default());
+    bench.acquire(1, 1, "a", Mode::Exclusive);
+    let waiters = |bench: &Bench| -> Vec<u128> {
+        bench.machine().lock(&name("a")).unwrap().waiters.iter().map(|session| session.0).collect()
+    };
+    let ticket = |did: &crate::bench::Did| match did.told().as_slice() {
+        [(_, ToClient::Queued { ticket, .. })] => *ticket,
+        other => panic!("{other:?}"),
+    };
+    let mut tickets = std::collections::BTreeMap::new();
+    for session in 2..=5 {
+        bench.open(session, 1);
+        tickets.insert(session, ticket(&bench.acquire(session, 1, "a", Mode::Exclusive)));
+    }
+    bench.grant(2, 1);
+    bench.begin(2, false);
+    (6..=7).for_each(|stream| drop(bench.tell(ServiceCommand::StreamOpened(StreamId(stream)))));
+    bench.say(6, open(6, 2, 1));
+    bench.acquire(6, 1, "a", Mode::Exclusive);
+    let back = |bench: &mut Bench, session: u64, waited: u64, ticket| {
+        let wants = vec![Wanted { ticket, ..wanted(1, "a", waited) }];
+        bench.say(session, reopen(session, (2, 2), vec![], wants));
+    };
+    for (session, waited) in [(4, 10), (2, 20), (3, 1_000)] {
+        back(&mut bench, session, waited, Some(tickets[&session]));
+    }
+    // It has not heard of its ticket.
+    bench.say(7, reopen(7, (2, 1), vec![], vec![wanted(1, "a", 2_000)]));
+    assert_eq!(waiters(&bench), [2, 3, 4, 7, 6]);
+    bench.fire(CentralTimer::Requeue);
+    back(&mut bench, 5, 0, Some(tickets[&5]));
+    assert_eq!(waiters(&bench), [2, 3, 4, 5, 7, 6], "also behind the window");
+    // A ticket that this clerk cannot have heard of is none.
+    let invented = Ticket { epoch: Epoch(2), number: 0 };
+    bench.tell(ServiceCommand::StreamOpened(StreamId(8)));
+    bench.say(8, reopen(8, (2, 1), vec![], vec![Wanted { ticket: Some(invented), ..wanted(1, "a", 0) }]));
+    assert_eq!(waiters(&bench), [2, 3, 4, 5, 7, 6, 8]);
+}
+
+/// A few waiters are back at once, and a crowd comes for longer: the lock waits for them.
+#[test]
+fn the_window_for_waiters_is_longer_while_they_come() {
+    let settings = LockSettings { requeue_longer: 3, ..LockSettings::default() };
+    let begin = |sessions: u64| {
+        let mut bench = Bench::alone(&settings);
+        bench.grant(2, 1);
+        bench.begin(2, false);
+        (2..=sessions).for_each(|stream| drop(bench.tell(ServiceCommand::StreamOpened(StreamId(stream)))));
+        bench
+    };
+    let back = |bench: &mut Bench, session: u64| {
+        bench.say(session, reopen(session, (2, 1), vec![], vec![wanted(1, "a", 10)]));
+    };
+    let is_held = |bench: &Bench| !bench.machine().lock(&name("a")).unwrap().holders.is_empty();
+    let mut few = begin(3);
+    back(&mut few, 2);
+    few.fire(CentralTimer::Requeue);
+    assert!(!is_held(&few), "the last part of the window");
+    few.fire(CentralTimer::Requeue);
+    assert!(is_held(&few), "nobody came in it");
+    let mut many = begin(9);
+    for session in 2..=4 {
+        back(&mut many, session);
+        many.fire(CentralTimer::Requeue);
+        assert!(!is_held(&many), "after {session}");
+    }
+    back(&mut many, 5);
+    many.fire(CentralTimer::Requeue);
+    assert!(is_held(&many), "not for ever");
 }
 
 /// The first to attach may be the last that asked.

@@ -2,7 +2,7 @@
 
 use locks::central::CentralTimer;
 use locks::service::{LockSettings, ServiceCommand, ServiceEvent, StreamId};
-use locks::wire::{Mode, Refusal, RequestId, SendNumber, SessionId, ToClerk, ToClient};
+use locks::wire::{Mode, Refusal, RequestId, SendNumber, SessionId, Ticket, ToClerk, ToClient};
 use types::{Epoch, Token};
 
 use crate::bench::{Bench, TTL, acquire, name};
@@ -40,7 +40,8 @@ fn a_repeated_request_is_the_same_request() {
     }
     bench.open(2, 1);
     for _ in 0..2 {
-        let queued = ToClient::Queued { number: SendNumber(2), request: RequestId(1), ahead: 0 };
+        let ticket = Ticket { epoch: Epoch(1), number: 1 };
+        let queued = ToClient::Queued { number: SendNumber(2), request: RequestId(1), ahead: 0, ticket };
         assert_eq!(bench.acquire(2, 1, "a", Mode::Exclusive).told(), [(2, queued)]);
     }
     assert_eq!(bench.acquire(1, 1, "b", Mode::Exclusive).told(), [], "the number belongs to another lock");

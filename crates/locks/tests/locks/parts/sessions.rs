@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use locks::central::CentralTimer;
+use locks::central::{CentralMsg, CentralTimer};
 use locks::service::{LockSettings, ServiceCommand, StreamId};
 use locks::wire::{Mode, OpenRefusal, SendNumber, SessionId, ToClerk, ToClient};
+use types::Epoch;
 
 use crate::bench::{Bench, TTL, name, open};
 
@@ -85,4 +86,36 @@ fn sessions_of_the_table_live_their_whole_ttl_under_a_new_clerk() {
     let did = bench.begin(2, false);
     assert_eq!(did.sets(CentralTimer::Session(SessionId(1))), Some(TTL));
     assert!(did.told().contains(&(1, ToClient::Clerk { epoch: types::Epoch(2) })), "{did:?}");
+}
+
+/// So an idle cluster pays nothing for its locks: no wake-up, no message.
+#[test]
+fn a_service_that_nobody_uses_sets_no_timer_and_sends_nothing() {
+    let mut bench = Bench::new(3, &LockSettings::default());
+    bench.grant(1, 1);
+    bench.begin(1, true);
+    for voter in 2..=3 {
+        bench.report(voter, 1, None);
+    }
+    let acknowledge = |bench: &mut Bench, seq| {
+        for voter in 2..=3 {
+            bench.get(voter, CentralMsg::Ack { epoch: Epoch(1), seq });
+        }
+    };
+    let rests = |bench: &mut Bench| {
+        let sent = bench.turn().0;
+        assert_eq!((sent.len(), bench.machine().owes(), bench.driver.next_due()), (0, false, None));
+    };
+    assert_eq!(bench.turn().sent().len(), 2, "the empty table");
+    acknowledge(&mut bench, 0);
+    rests(&mut bench);
+    // The same after it was used.
+    bench.open(1, 1);
+    bench.acquire(1, 1, "a", Mode::Exclusive);
+    bench.turn();
+    acknowledge(&mut bench, 1);
+    bench.say(1, ToClerk::Close);
+    bench.fire(CentralTimer::Flush);
+    acknowledge(&mut bench, 2);
+    rests(&mut bench);
 }
