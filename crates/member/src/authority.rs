@@ -188,6 +188,8 @@ pub enum AuthorityCommand {
     StepDown { successor: Option<NodeId> },
     /// Hand leadership over to this member. This member stands again if that fails.
     Transfer(NodeId),
+    /// May no better member take over from this leader, whatever the config says?
+    Keep(bool),
     /// The far side closed the connection of this incarnation of this member.
     Closed(Holder),
     /// Does a child process depend on this member's leadership?

@@ -15,11 +15,22 @@ pub const FORGIVE: Duration = Duration::from_secs(5);
 pub(crate) struct Candidacy {
     startup: Startup,
     /// Stepped down; does not stand for election for a while.
-    abstains: bool,
+    rest: Option<Rest>,
+    /// Leads, may only lead with children, and has none: it gives its leadership away.
+    gives_way: bool,
     /// The last value of `stands` that was sent to the other members.
     told_stands: bool,
     /// Winners that never came to lead: left out for a while.
     passed_over: NodeSet,
+}
+
+/// Why a member does not stand for a while.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Rest {
+    /// It stepped down: until another member leads, and [`ABSTAIN`] longer.
+    Brief,
+    /// For a time that an operator chose, unless no other member can lead.
+    Ordered,
 }
 
 /// The first election of a process.
@@ -37,7 +48,8 @@ impl Default for Candidacy {
     fn default() -> Self {
         Candidacy {
             startup: Startup { started: false, grace: true, others_follow: false },
-            abstains: false,
+            rest: None,
+            gives_way: false,
             told_stands: true,
             passed_over: NodeSet::default(),
         }
@@ -69,16 +81,23 @@ impl Candidacy {
         self.startup.others_follow = true;
     }
 
-    pub(crate) fn abstains(&self) -> bool {
-        self.abstains
+    pub(crate) fn rest(&self) -> Option<Rest> {
+        self.rest
     }
 
-    pub(crate) fn abstain(&mut self) {
-        self.abstains = true;
+    pub(crate) fn begin_rest(&mut self, rest: Rest) {
+        self.rest = Some(rest);
     }
 
-    pub(crate) fn stand_again(&mut self) {
-        self.abstains = false;
+    /// Returns the rest that ends.
+    pub(crate) fn stand_again(&mut self) -> Option<Rest> {
+        self.rest.take()
+    }
+
+    /// Whether this member must give way is told at every step; true the first time that it must.
+    pub(crate) fn give_way(&mut self, must: bool) -> bool {
+        let did = std::mem::replace(&mut self.gives_way, must);
+        must && !did
     }
 
     pub(crate) fn told_stands(&self) -> bool {

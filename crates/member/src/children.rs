@@ -1,11 +1,6 @@
 //! Child processes that depend on this member's leadership (`ctl lead`). Before a member gives leadership away it tells
 //! its children to stop and waits for them: the work of the next leader's children does not overlap theirs.
 
-use std::time::Duration;
-
-/// A child that runs longer than this is hung; the deadline of its guard must end it. Never less than a lease.
-const PATIENCE: Duration = Duration::from_secs(1);
-
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Children {
     attached: bool,
@@ -19,6 +14,10 @@ impl Children {
         self.stopping &= attached;
     }
 
+    pub(crate) fn are_attached(&self) -> bool {
+        self.attached
+    }
+
     pub(crate) fn are_stopping(&self) -> bool {
         self.stopping
     }
@@ -26,9 +25,5 @@ impl Children {
     /// False if they were told to stop before.
     pub(crate) fn stop(&mut self) -> bool {
         !std::mem::replace(&mut self.stopping, true)
-    }
-
-    pub(crate) fn patience(lease: Duration) -> Duration {
-        PATIENCE.max(lease)
     }
 }

@@ -10,6 +10,7 @@
 //! - `attempts`: how elections and classic epochs are numbered.
 //! - `priorities`: priorities that change while members run.
 //! - `setbacks`: how long a better member waits before it takes over.
+//! - `maintenance`: pauses of the cluster, and leaders that are held.
 //! - `candidacy`: whether this member takes part; `children`: processes that depend on its leadership.
 //! - `member`: passes the output of each part to the other parts.
 //! - `synchroniser`: runs synchronous algorithms; `live`: the catalog including them.
@@ -20,6 +21,7 @@ mod candidacy;
 mod children;
 mod failure_detector;
 mod live;
+mod maintenance;
 mod member;
 mod messages;
 mod positions;
@@ -37,10 +39,11 @@ pub use authority::{
 };
 pub use candidacy::{ABSTAIN, FORGIVE};
 pub use live::{MemberVisitor, dispatch};
+pub use maintenance::Mode;
 pub use member::Member;
 pub use messages::{Beat, Claim, Command, Context, Envelope, Event, LeaseTimer, News, Record, Round, Timer};
 pub use positions::{FullPos, NodeSet};
 pub use reign::ListEvent;
-pub use settings::{Bootstrap, Founding, OnClose, Settings, Timing};
+pub use settings::{Bootstrap, Founding, FromDriver, OnClose, Settings, Stand, Timing};
 pub use synchroniser::{Frame, Synchronised};
 pub use types::{Cause, ClusterId, Incarnation, Role, Safety, Standing};

@@ -5,22 +5,24 @@
 mod elections;
 mod heartbeats;
 mod leadership;
+mod maintenance;
 mod timers;
 
 use algorithms::drive::Effects;
 use algorithms::{Election, Input, NodeId, Outbox, Protocol, Span, Uid, View};
 
 use crate::authority::{Authority, AuthorityCommand, AuthorityEvent};
-use crate::candidacy::Candidacy;
+use crate::candidacy::{Candidacy, Rest};
 use crate::children::Children;
 use crate::failure_detector::FailureDetector;
+use crate::maintenance::{Maintenance, Mode};
 use crate::messages::{Command, Context, Envelope, Event, Record, Round, Timer};
 use crate::positions::{FullPos, NodeSet};
 use crate::priorities::{self, Priorities};
 use crate::reign::Holder;
 use crate::rounds::RoundState;
 use crate::setbacks::Setbacks;
-use crate::settings::Settings;
+use crate::settings::{Settings, Stand};
 use timers::ArmedTimers;
 use types::{Cause, Incarnation, Role, Standing};
 
@@ -35,6 +37,7 @@ pub struct Member<E: Election, A: Authority> {
     candidacy: Candidacy,
     priorities: Priorities,
     setbacks: Setbacks,
+    maintenance: Maintenance,
     children: Children,
     armed: ArmedTimers,
     announced: Standing,
@@ -52,7 +55,8 @@ impl<E: Election, A: Authority> Protocol for Member<E, A> {
     /// The first effect is the record of this incarnation: no message is sent before it is on the disk.
     fn start(ctx: &Context<'_>, stored: Option<Self::Durable>, out: &mut impl Outbox<Self>) -> Self {
         let at = FullPos::of(ctx.view, ctx.me.id).expect("a member is in its own list");
-        let (of_authority, of_algorithm) = stored.map_or((None, None), |r| (Some(r.authority), r.algorithm));
+        let (of_authority, of_algorithm, mode) =
+            stored.map_or((None, None, None), |r| (Some(r.authority), r.algorithm, r.mode));
         let mut decrees = Effects::default();
         let authority = A::start(ctx, of_authority, &mut decrees);
         let announced = Standing { role: Role::Candidate, leader: None, epoch: authority.epoch() };
@@ -65,6 +69,7 @@ impl<E: Election, A: Authority> Protocol for Member<E, A> {
             candidacy: Candidacy::default(),
             priorities: Priorities::default(),
             setbacks: Setbacks::start(ctx.view),
+            maintenance: Maintenance::start(mode),
             children: Children::default(),
             armed: ArmedTimers::default(),
             announced,
@@ -74,6 +79,9 @@ impl<E: Election, A: Authority> Protocol for Member<E, A> {
         member.announced.epoch = member.authority.epoch();
         member.announced.role = member.role(ctx);
         out.announce(Event::Became { now: member.announced, cause: Cause::Started });
+        if let Some(mode) = mode {
+            out.announce(Event::Mode(mode));
+        }
         out.set_timer(Timer::Grace, Span::exactly(ctx.settings.timing.start_grace));
         member.carry_out_algorithm(ctx, out);
         member.start_when_complete(ctx, out);
@@ -103,13 +111,15 @@ impl<E: Election, A: Authority> Protocol for Member<E, A> {
                 }
             }
             Input::Command(command) => self.command(ctx, command, out),
-            Input::Stored(Record { authority, algorithm }) => {
+            Input::Stored(Record { authority, algorithm, .. }) => {
                 self.step_authority(ctx, Input::Stored(authority), out);
                 if let Some(record) = algorithm {
                     self.drive(ctx, Input::Stored(record), 0, out);
                 }
             }
         }
+        self.give_way_if_idle(ctx, out);
+        self.keep_leader(ctx, out);
         self.sync_timers(ctx, out);
     }
 
@@ -131,6 +141,16 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     pub fn authority(&self) -> &A {
         &self.authority
+    }
+
+    /// The newest order of a pause, or of its end.
+    pub fn mode(&self) -> Option<Mode> {
+        self.maintenance.mode()
+    }
+
+    /// Does this member lead, held by an order?
+    pub fn is_held(&self, ctx: &Context<'_>) -> bool {
+        self.leads(ctx) && self.maintenance.hold() == Some(ctx.me.id)
     }
 
     /// The present round; `None` before the first, and for an algorithm that numbers its own attempts.
@@ -160,7 +180,10 @@ impl<E: Election, A: Authority> Member<E, A> {
     /// The best of the other members that stand: the successor if this member steps down.
     pub fn best_successor(&self, ctx: &Context<'_>) -> Option<Uid> {
         let view = self.priorities.view();
-        let ctx = &priorities::ranked(ctx, view.as_deref());
+        self.best_standing(&priorities::ranked(ctx, view.as_deref()))
+    }
+
+    fn best_standing(&self, ctx: &Context<'_>) -> Option<Uid> {
         let standing = self.detector.connected().filter(|&at| self.detector.stands(at));
         let uids = standing.map(|at| at.uid(ctx.view));
         ctx.wins().best(uids.filter(|uid| ctx.settings.may_lead(uid.id)))
@@ -190,8 +213,24 @@ impl<E: Election, A: Authority> Member<E, A> {
     /// May this member be elected? Where the election decides, other members treat a leader that does not stand as one
     /// that leads no more. So a leader that is to step down stands while it leads and its children still run.
     fn stands(&self, ctx: &Context<'_>) -> bool {
-        let abstains = self.candidacy.abstains() && (A::ELECTION_PROPOSES || !self.leads(ctx));
+        let rests = self.rests(ctx) || self.is_idle(ctx) || self.maintenance.excludes(ctx.me.id);
+        let abstains = rests && (A::ELECTION_PROPOSES || !self.leads(ctx));
         self.authority.electable(ctx) && !abstains && ctx.settings.may_lead(ctx.me.id)
+    }
+
+    /// Does this member not stand because it stepped down? By an operator's order it rests only while another member leads or
+    /// can lead.
+    fn rests(&self, ctx: &Context<'_>) -> bool {
+        match self.candidacy.rest() {
+            None => false,
+            Some(Rest::Brief) => true,
+            Some(Rest::Ordered) => self.authority.leader().is_some() || self.best_standing(ctx).is_some(),
+        }
+    }
+
+    /// May this member lead only for its children, and has it none?
+    fn is_idle(&self, ctx: &Context<'_>) -> bool {
+        ctx.settings.stand == Stand::Attached && !self.children.are_attached()
     }
 
     fn role(&self, ctx: &Context<'_>) -> Role {
@@ -256,12 +295,14 @@ impl<E: Election, A: Authority> Member<E, A> {
     fn command(&mut self, ctx: &Context<'_>, command: Command, out: &mut impl Outbox<Self>) {
         match command {
             Command::Elect if self.authority.leader().is_some() => {
+                self.maintenance.set_hold(None);
                 let better = self.best_successor(ctx).filter(|&uid| ctx.beats(uid, ctx.me)).map(|uid| uid.id);
                 self.consult(ctx, AuthorityCommand::Reelect { better }, out);
             }
             Command::Elect => self.open(ctx, out),
-            Command::StepDown => self.step_down(ctx, out),
-            Command::Transfer(to) => self.consult(ctx, AuthorityCommand::Transfer(to), out),
+            Command::StepDown(rest) => self.step_down(ctx, rest, out),
+            Command::Transfer { to, hold } => self.transfer(ctx, to, hold, out),
+            Command::Pause(paused) => self.order_pause(ctx, paused, out),
             Command::Closed(id, incarnation) => {
                 self.consult(ctx, AuthorityCommand::Closed(Holder { id, incarnation }), out);
             }
@@ -295,7 +336,9 @@ impl<E: Election, A: Authority> Member<E, A> {
                     self.take_over(ctx, out);
                 }
             }
-            Timer::Abstain => self.candidacy.stand_again(),
+            Timer::Abstain => self.end_rest(out),
+            Timer::Resume => self.resumed(ctx, out),
+            Timer::Hold => self.forget_successor(ctx, out),
             Timer::Handover => self.insist(ctx, out),
             Timer::ChildrenStop => self.give_children_up(ctx, out),
             Timer::Forgive => self.forgive(ctx, out),
@@ -359,6 +402,10 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     /// The record that must be on the disk.
     fn record(&self) -> Record<A::Durable, E::Durable> {
-        Record { authority: self.authority.record(), algorithm: self.round.record() }
+        self.record_of(self.authority.record())
+    }
+
+    fn record_of(&self, authority: A::Durable) -> Record<A::Durable, E::Durable> {
+        Record { authority, algorithm: self.round.record(), mode: self.maintenance.mode() }
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use types::{Cause, Change, Incarnation, Stamp, Standing};
 
 use crate::attempts::Attempt;
+use crate::maintenance::Mode;
 use crate::positions::NodeSet;
 use crate::reign::{Holder, ListEvent, LossCause};
 use crate::settings::Settings;
@@ -66,6 +67,10 @@ pub struct Beat {
     pub setbacks: u8,
     /// The sender's priority for the next election.
     pub priority: u32,
+    /// The newest order of a pause, or of its end, that the sender knows.
+    pub mode: Option<Mode>,
+    /// Of a leader: no better member is to take over from this one, the sender itself or its chosen successor.
+    pub hold: Option<NodeId>,
 }
 
 /// What members send each other: `M` on links `L` is the algorithm's message, `A` the authority's.
@@ -138,6 +143,10 @@ pub enum Timer<T, A> {
     Preempt,
     /// A member that stepped down may stand again.
     Abstain,
+    /// A cluster that was paused has had time to learn that it is not any more.
+    Resume,
+    /// A leader that is to hand over to a held successor has waited long enough for that.
+    Hold,
     /// A leader that steps down has waited long enough for its successor.
     Handover,
     /// Children that were told to stop have had enough time.
@@ -174,10 +183,14 @@ impl LeaseTimer {
 pub enum Command {
     /// The operator wants an election now.
     Elect,
-    /// Resign. This member does not stand until another member leads, and for a while after that. Children stop first.
-    StepDown,
-    /// Hand over to this member. Children stop when the successor is ready.
-    Transfer(NodeId),
+    /// Resign. Children stop first. Without a time this member does not stand until another member leads, and for a while
+    /// after that. With one it does not stand for that time, counted from now, unless no other member can lead.
+    StepDown(Option<Duration>),
+    /// Hand over to this member. Children stop when the successor is ready. `hold`: while the successor leads no better member
+    /// takes over from it.
+    Transfer { to: NodeId, hold: bool },
+    /// Pause the cluster, or end its pause.
+    Pause(bool),
     /// The far side closed the connection of this incarnation of this member.
     Closed(NodeId, Incarnation),
     /// Does a child process depend on this member's leadership? Sent when the first child attaches and when the last
@@ -196,6 +209,8 @@ pub enum Command {
 pub struct Record<A, E> {
     pub authority: A,
     pub algorithm: Option<E>,
+    /// The newest order of a pause, or of its end.
+    pub mode: Option<Mode>,
 }
 
 impl From<LossCause> for Cause {
@@ -241,6 +256,10 @@ pub enum Event {
         holder: Holder,
     },
     List(ListEvent),
+    /// This member knows of a newer order of a pause, or of its end.
+    Mode(Mode),
+    /// By an order this member does not stand for this time from now on; `None`: it stands again.
+    Rests(Option<Duration>),
     /// This member leads in this epoch, a new one; [`Event::Became`] comes before. For the lock service, and only
     /// where there is one: sessions of earlier reigns may live for `longest_ttl`. `first`: no other process has ever led.
     Reigns {

@@ -72,8 +72,13 @@ impl NodeSet {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = FullPos> + use<> {
-        let set = *self;
-        (0..Self::MAX).map(FullPos).filter(move |&at| set.contains(at))
+        self.0.into_iter().enumerate().flat_map(|(number, mut word)| {
+            std::iter::from_fn(move || {
+                let at = (word != 0).then(|| FullPos(number * 64 + word.trailing_zeros() as usize))?;
+                word &= word - 1;
+                Some(at)
+            })
+        })
     }
 }
 

@@ -7,12 +7,16 @@ use algorithms::{Epoch, NodeId, Ranks, View, Wins};
 use serde::{Deserialize, Serialize};
 use types::{Listed, MemberList, PeerRole, Stamp};
 
+/// The shortest time that children have to stop.
+const CHILDREN_PATIENCE: Duration = Duration::from_secs(1);
+
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
     /// What the textbook machine inside may know.
     pub election: algorithms::Settings,
     /// May a recovered better id take over from a healthy leader?
     pub preempt: bool,
+    pub stand: Stand,
     pub preempt_after: Duration,
     /// The longest that setbacks make a member wait before it takes over from a healthy leader.
     pub preempt_after_max: Duration,
@@ -26,7 +30,15 @@ pub struct Settings {
     /// The newest list of members that this member knows: the view and the roles follow it. At the start of a member
     /// without a record it is the list of the config file. Without members: the members of the view.
     pub list: Arc<MemberList>,
-    /// How long the latest write of this member took. The driver measures it, because machines have no clock.
+    pub from_driver: FromDriver,
+}
+
+/// What only the driver of a machine knows. It may change before every step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FromDriver {
+    /// The longest grace of the children that are attached: how long one of them may need to stop.
+    pub child_grace: Duration,
+    /// How long the latest write of this member took: machines have no clock.
     pub write_time: Duration,
 }
 
@@ -53,6 +65,14 @@ impl Settings {
         Arc::new(MemberList { stamp: Stamp::FIRST, members: view.members().iter().map(listed).collect() })
     }
 
+    /// How long a leader that gives its leadership away waits for its children. A child that runs longer is hung: its guard
+    /// has killed it, or the end of the lease does.
+    pub fn children_patience(&self) -> Duration {
+        let grace = self.from_driver.child_grace;
+        let stopped = if grace.is_zero() { Duration::ZERO } else { grace + self.timing.lease };
+        CHILDREN_PATIENCE.max(self.timing.lease).max(stopped)
+    }
+
     /// A new leader has written its own grant before it asks the voters, and its lease counts from before that write.
     /// With half of the lease left the voters have time to write and answer.
     pub fn is_slow(&self, write_time: Duration) -> bool {
@@ -71,6 +91,7 @@ impl Default for Settings {
         Settings {
             election: algorithms::Settings::default(),
             preempt: true,
+            stand: Stand::Always,
             preempt_after: Duration::from_secs(1),
             preempt_after_max: Duration::from_mins(5),
             timing: Timing::default(),
@@ -79,9 +100,20 @@ impl Default for Settings {
             founding: Founding::default(),
             names_cluster: false,
             list: Arc::default(),
-            write_time: Duration::ZERO,
+            from_driver: FromDriver::default(),
         }
     }
+}
+
+/// When a member stands for election. Each member decides for itself; the others learn of it by heartbeats.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stand {
+    #[default]
+    Always,
+    /// While a process is attached that runs, or waits to run, under this member's leadership. A leader to which none is
+    /// attached any more gives its leadership away.
+    Attached,
 }
 
 /// How a cluster begins in which nothing was ever granted.
@@ -174,6 +206,18 @@ impl Default for Timing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn children_have_a_second_a_lease_or_their_grace() {
+        let patience = |lease, grace| {
+            let timing = Timing { lease: Duration::from_millis(lease), ..Timing::default() };
+            let from_driver = FromDriver { child_grace: Duration::from_millis(grace), ..FromDriver::default() };
+            Settings { timing, from_driver, ..Settings::default() }.children_patience()
+        };
+        assert_eq!(patience(500, 0), Duration::from_secs(1));
+        assert_eq!(patience(3000, 100), Duration::from_millis(3100));
+        assert_eq!(patience(500, 5000), Duration::from_millis(5500), "it is killed after its grace");
+    }
 
     #[test]
     fn a_lease_is_shorter_than_its_promise_even_if_both_clocks_err_as_far_as_they_may() {

@@ -149,9 +149,19 @@ impl Belief {
         };
         // A report by the leader itself counts for more than a report by another member. Reports of reports could
         // circulate for ever.
-        let hearsay = claim.uid.id != from && (reach == Reach::Connected || !news.firsthand);
+        let of_itself = claim.uid.id == from;
+        let hearsay = !of_itself && (reach == Reach::Connected || !news.firsthand);
         let known = ctx.view.contains(claim.uid.id) && !claim.is_by(ctx.me);
-        if hearsay || !known || claim.epoch < self.followed || self.knows(claim, from) {
+        if hearsay && self.source == Some(from) && reach != Reach::Connected {
+            // Two members whose reports crossed while the leader died would follow it for ever, each by the other's word.
+            self.drop_leader();
+            return Heard::Lost(Cause::LeaderLost);
+        }
+        if hearsay || !known || claim.epoch < self.followed {
+            return Heard::Nothing;
+        }
+        if self.knows(claim, from) {
+            self.source = self.source.map(|source| if of_itself { from } else { source });
             return Heard::Nothing;
         }
         Heard::Follows { claim, new_epoch: self.follow(claim, from) }

@@ -165,6 +165,7 @@ impl Classic {
             // lease, or an election that can hand over.
             AuthorityCommand::OtherWon { winner: None, .. }
             | AuthorityCommand::Transfer(_)
+            | AuthorityCommand::Keep(_)
             | AuthorityCommand::Closed(_)
             | AuthorityCommand::Change(_)
             | AuthorityCommand::Bootstrap => {}

@@ -150,6 +150,7 @@ impl Quorum {
             AuthorityCommand::StepDown { successor: Some(to) } => ReignCommand::Transfer { to, returns: false },
             AuthorityCommand::StepDown { successor: None } => ReignCommand::StepDown,
             AuthorityCommand::Transfer(to) => ReignCommand::Transfer { to, returns: true },
+            AuthorityCommand::Keep(keep) => ReignCommand::Keep(keep),
             AuthorityCommand::Closed(holder) => ReignCommand::Closed(holder),
             AuthorityCommand::Attached(attached) => ReignCommand::Attached(attached),
             AuthorityCommand::Change(change) => ReignCommand::Change(change),

@@ -242,6 +242,10 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     /// The machine announced something; the authority decides what follows from it.
     fn outcome(&mut self, ctx: &Context<'_>, outcome: Outcome, sender: Option<FullPos>, out: &mut impl Outbox<Self>) {
+        if outcome == Outcome::Won && !self.stands(ctx) {
+            // It ceased to stand while it waited for the others.
+            return self.round.give_up();
+        }
         let (attempt, term) = (self.round.round().map(|round| round.attempt), self.round.machine().term());
         let command = match outcome {
             Outcome::Won => AuthorityCommand::Won { attempt, term },
@@ -289,8 +293,16 @@ impl<E: Election, A: Authority> Member<E, A> {
     /// follows a leader, a heartbeat will report that leader.
     pub(super) fn start_when_complete(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         let waits_for_leader = self.candidacy.others_follow() && self.authority.leader().is_none();
-        if !self.candidacy.has_started() && !waits_for_leader && self.is_complete(ctx) {
+        if self.candidacy.has_started() || waits_for_leader || !self.is_complete(ctx) {
+            return;
+        }
+        if self.round.is_decided() {
             self.first_election(ctx, out);
+        } else {
+            // It takes part in an election that another member began; a second one would only give its winner a second
+            // epoch. If the first one comes to nothing, the watchdog opens the next.
+            self.candidacy.start();
+            self.get_unstuck(ctx, out);
         }
     }
 

@@ -26,6 +26,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         let heard = AuthorityCommand::Heard { from: from.id(ctx.view), news: beat.news, reach };
         self.consult(ctx, heard, out);
         self.lose_path_to_leader(ctx, from, beat, out);
+        self.hear_orders(ctx, from, beat, out);
         self.start_when_complete(ctx, out);
         if beat.ask {
             self.send_beat(ctx, from, false, out);
@@ -69,7 +70,9 @@ impl<E: Election, A: Authority> Member<E, A> {
         if to != self.at && self.detector.is_up(to) {
             let (news, stands) = (self.authority.news(ctx), self.stands(ctx));
             let (incarnation, setbacks) = (self.incarnation().counter, self.setbacks.of(to));
-            let beat = Beat { news, stands, ask, incarnation, setbacks, priority: ctx.me.priority };
+            let mode = self.maintenance.mode();
+            let hold = self.maintenance.hold().filter(|_| self.leads(ctx));
+            let beat = Beat { news, stands, ask, incarnation, setbacks, priority: ctx.me.priority, mode, hold };
             out.send(to.id(ctx.view), Envelope::Beat(beat));
         }
     }

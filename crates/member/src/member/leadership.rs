@@ -1,13 +1,14 @@
 //! Consulting the authority, carrying out its events, and giving leadership away.
 
+use std::time::Duration;
+
 use algorithms::drive::Effect;
 use algorithms::{Election, Input, NodeId, Outbox, Span};
 
 use super::Member;
 use crate::authority::{Authority, AuthorityCommand, AuthorityEvent};
-use crate::candidacy::ABSTAIN;
-use crate::children::Children;
-use crate::messages::{Claim, Context, Envelope, Event, Record, Timer};
+use crate::candidacy::{ABSTAIN, Rest};
+use crate::messages::{Claim, Context, Envelope, Event, Timer};
 use crate::positions::FullPos;
 use crate::setbacks::MEMORY;
 use types::{Cause, Role, Standing};
@@ -35,8 +36,8 @@ impl<E: Election, A: Authority> Member<E, A> {
                 Effect::Send { to, message, .. } => out.send(to, Envelope::Authority(message)),
                 Effect::SetTimer(timer, after) => out.set_timer(Timer::Authority(timer), after),
                 Effect::CancelTimer(timer) => out.cancel_timer(Timer::Authority(timer)),
-                Effect::Persist(authority) => out.persist(Record { authority, algorithm: self.round.record() }),
-                Effect::Store(authority) => out.store(Record { authority, algorithm: self.round.record() }),
+                Effect::Persist(authority) => out.persist(self.record_of(authority)),
+                Effect::Store(authority) => out.store(self.record_of(authority)),
                 Effect::Announce(event) => {
                     wishes.extend(self.announce(ctx, event, out));
                 }
@@ -69,8 +70,7 @@ impl<E: Election, A: Authority> Member<E, A> {
             AuthorityEvent::StopChildren => {
                 if self.children.stop() {
                     out.announce(Event::StopChildren);
-                    let patience = Children::patience(ctx.settings.timing.lease);
-                    out.set_timer(Timer::ChildrenStop, Span::exactly(patience));
+                    out.set_timer(Timer::ChildrenStop, Span::exactly(ctx.settings.children_patience()));
                 }
             }
             AuthorityEvent::SuccessionFailed if Self::preempts(ctx) => self.setbacks.fail(self.at),
@@ -123,9 +123,12 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
         let leads = leader.is_some_and(|claim| claim.is_by(ctx.me));
         self.note_reign(ctx, leader, cause, out);
+        self.note_hold(ctx, leader, out);
         if leads {
             self.round.decide();
-        } else if self.candidacy.abstains() && (leader.is_some() || self.announced.role == Role::Leader) {
+        } else if self.candidacy.rest() == Some(Rest::Brief)
+            && (leader.is_some() || self.announced.role == Role::Leader)
+        {
             // Another member leads now, or this member has just stopped leading: the time in which it does not stand
             // begins.
             out.set_timer(Timer::Abstain, Span::exactly(ABSTAIN));
@@ -159,7 +162,7 @@ impl<E: Election, A: Authority> Member<E, A> {
     /// This member is better than the leader and has waited long enough. A member with slow writes would lead after its
     /// lease has ended: it only writes once more, to see whether its disk has recovered.
     pub(super) fn take_over(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
-        if A::ELECTION_PROPOSES && ctx.settings.is_slow(ctx.settings.write_time) {
+        if A::ELECTION_PROPOSES && ctx.settings.is_slow(ctx.settings.from_driver.write_time) {
             self.setbacks.fail(self.at);
             out.store(self.record());
         } else {
@@ -169,9 +172,23 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     /// Stops standing for election. The best successor is made ready first; if that takes too long, leadership is given
     /// up without a successor.
-    pub(super) fn step_down(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+    pub(super) fn step_down(&mut self, ctx: &Context<'_>, rest: Option<Duration>, out: &mut impl Outbox<Self>) {
         if self.leads(ctx) {
-            self.candidacy.abstain();
+            self.candidacy.begin_rest(if rest.is_some() { Rest::Ordered } else { Rest::Brief });
+            if let Some(rest) = rest {
+                out.set_timer(Timer::Abstain, Span::exactly(rest));
+                out.announce(Event::Rests(Some(rest)));
+            }
+            let successor = self.best_successor(ctx).map(|uid| uid.id);
+            self.give_way(ctx, successor, out);
+        }
+    }
+
+    /// A leader that may lead only for its children gives way when the last of them is gone, or if there was none when it
+    /// came to lead.
+    pub(super) fn give_way_if_idle(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let idle = self.leads(ctx) && self.is_idle(ctx);
+        if self.candidacy.give_way(idle) {
             let successor = self.best_successor(ctx).map(|uid| uid.id);
             self.give_way(ctx, successor, out);
         }

@@ -19,10 +19,11 @@ const BACKOFF_MAX: u32 = 4;
 pub(super) struct ArmedTimers {
     beat: bool,
     watchdog: bool,
-    /// With how many setbacks this member waits to take over.
-    preempt: Option<u8>,
+    /// With how many setbacks this member waits to take over, and behind how many better members.
+    preempt: Option<(u8, u32)>,
     pardon: bool,
     leap: bool,
+    resume: bool,
     /// Rounds in a row that the watchdog ended.
     backoff: u32,
 }
@@ -47,6 +48,10 @@ impl ArmedTimers {
 
     pub(super) fn leap_fired(&mut self) {
         self.leap = false;
+    }
+
+    pub(super) fn resume_set(&mut self, set: bool) {
+        self.resume = set;
     }
 
     pub(super) fn forget_backoff(&mut self) {
@@ -83,9 +88,11 @@ impl<E: Election, A: Authority> Member<E, A> {
     }
 
     fn sync_preemption(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
-        let preempt = self.wants_to_preempt(ctx).then(|| self.setbacks.of(self.at));
+        let preempt = self.wants_to_preempt(ctx).then(|| (self.setbacks.of(self.at), self.better_standing(ctx)));
         if std::mem::replace(&mut self.armed.preempt, preempt) != preempt {
-            let after = preempt.map(|setbacks| Span::jittered(setbacks::patience(setbacks, ctx.settings)));
+            // The best member comes first: two changes of leader, one after the other, would be one too many.
+            let patience = |(setbacks, better)| setbacks::patience(setbacks, ctx.settings).saturating_mul(1 + better);
+            let after = preempt.map(|wait| Span::jittered(patience(wait)));
             arm(Timer::Preempt, after, out);
         }
         let pardon = self.setbacks.any();
@@ -106,7 +113,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         self.tell_all(ctx, out);
         self.start_when_complete(ctx, out);
         let leaderless = self.authority.leader().is_none();
-        if stands && self.candidacy.has_started() && leaderless && A::ELECTION_PROPOSES {
+        if stands && self.candidacy.has_started() && leaderless && A::ELECTION_PROPOSES && !self.armed.resume {
             self.open(ctx, out);
         }
     }
@@ -115,7 +122,15 @@ impl<E: Election, A: Authority> Member<E, A> {
         // The leader's priority may have risen since it was elected: it would be elected again.
         let best = |claim: Claim| ctx.wins().best(self.priorities.said(claim.uid.id).into_iter().chain([claim.uid]));
         let better = self.authority.leader().and_then(best).is_some_and(|leader| ctx.beats(ctx.me, leader));
-        Self::preempts(ctx) && self.candidacy.told_stands() && better && self.round.is_decided()
+        let keeps = self.authority.leader().is_some_and(|leader| self.maintenance.keeps(leader.uid.id));
+        Self::preempts(ctx) && !keeps && self.candidacy.told_stands() && better && self.round.is_decided()
+    }
+
+    /// The connected members that stand and are better than this member.
+    fn better_standing(&self, ctx: &Context<'_>) -> u32 {
+        let stands = |&at: &FullPos| self.detector.stands(at) && ctx.settings.may_lead(at.id(ctx.view));
+        let better = |at: &FullPos| ctx.beats(at.uid(ctx.view), ctx.me);
+        self.detector.connected().filter(stands).filter(better).count() as u32
     }
 
     /// Does a better member take over from a healthy leader?

@@ -111,7 +111,7 @@ impl Reign {
         match self.candidate.probe_ok(ctx, from, request) {
             None => {}
             Some(Assent::Succeed(leader)) => {
-                let write_time = ctx.settings.write_time;
+                let write_time = ctx.settings.from_driver.write_time;
                 out.send(leader.holder.id, Msg::Ready { epoch: leader.epoch, write_time });
             }
             Some(Assent::Bid) => {

@@ -13,7 +13,7 @@ use crate::positions::{FullPos, NodeSet};
 
 /// A leader waits this many renewals for a successor and for its own children, four leases: the operator who asked for
 /// it may have given up by then.
-const PATIENCE: u8 = 12;
+const PATIENCE: u16 = 12;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Leader {
@@ -40,7 +40,7 @@ pub(super) struct Leader {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Leaving {
     /// To this member, once it is ready, within this many renewals.
-    To { successor: NodeId, returns: bool, patience: u8 },
+    To { successor: NodeId, returns: bool, patience: u16 },
     /// As soon as no child depends on it.
     Now,
 }
@@ -129,6 +129,13 @@ impl Leader {
 
     pub(super) fn leave_to(&mut self, successor: NodeId, returns: bool) {
         self.leaving = Some(Leaving::To { successor, returns, patience: PATIENCE });
+    }
+
+    /// The successor is ready, and the children need so many renewals to stop.
+    pub(super) fn wait_for_children(&mut self, renewals: u16) {
+        if let Some(Leaving::To { patience, .. }) = &mut self.leaving {
+            *patience = renewals.saturating_add(PATIENCE);
+        }
     }
 
     pub(super) fn leave_now(&mut self) {

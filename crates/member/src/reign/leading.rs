@@ -157,7 +157,7 @@ impl Reign {
         let leaving = leader.leaving();
         if !matches!(leaving, Some(Leaving::To { successor, .. }) if successor == from) {
             let better = ctx.beats(uid, ctx.me) && leader.proposal().force.may_lead(from);
-            if !ctx.settings.preempt || !better || ctx.settings.is_slow(write_time) {
+            if !ctx.settings.preempt || self.keeps || !better || ctx.settings.is_slow(write_time) {
                 return;
             }
             if leaving.is_none() {
@@ -170,7 +170,7 @@ impl Reign {
             None => true,
         };
         if self.waits_for_children(out) {
-            return;
+            return self.wait_for_children(ctx);
         }
         self.candidate.forget_bid(out);
         self.lose(LossCause::HandedOver, out);
@@ -180,6 +180,15 @@ impl Reign {
         // Time for the writes of the successor and the voters: a bid of this member would only compete with the
         // successor's.
         out.set_timer(ReignTimer::Retry, Span::jittered(ctx.settings.timing.lease));
+    }
+
+    /// Children may need longer to stop than a leader waits for a successor.
+    fn wait_for_children(&mut self, ctx: &Context<'_>) {
+        let renewal = (ctx.settings.timing.reign() / 3).max(Duration::from_millis(1));
+        let renewals = ctx.settings.children_patience().as_millis() / renewal.as_millis();
+        if let Some(leader) = &mut self.leader {
+            leader.wait_for_children(u16::try_from(renewals).unwrap_or(u16::MAX));
+        }
     }
 
     /// The leader has released its leadership in favour of this member.

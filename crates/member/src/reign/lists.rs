@@ -181,6 +181,9 @@ impl Reign {
             // No bid under this list comes to this member: it votes no more.
             self.voter.adopt(list, out);
         }
+        // No answer to a bid shows the leader any more that this member knows what was granted: it says so, and may be
+        // made a voter again over the same connection.
+        self.tell_list(from, out);
         if !list.contains(me) && *list == *self.voter.list() {
             out.announce(ReignEvent::List(ListEvent::Removed(list.stamp)));
         }

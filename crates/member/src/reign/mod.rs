@@ -53,6 +53,8 @@ pub struct Reign {
     lists: Lists,
     /// While this member leads: what the voters have said of the cluster's id.
     naming: Option<Naming>,
+    /// No better member may take over from this member.
+    keeps: bool,
     /// A child process depends on this member's leadership.
     has_child: bool,
     /// This process has led. Always false where there is no lock service.
@@ -77,7 +79,17 @@ impl Protocol for Reign {
         out.persist(voter.record());
         out.set_timer(ReignTimer::Settle, Span::exactly(voter.longest_lease()));
         let candidate = Candidate::start(me);
-        Reign { me, voter, candidate, leader: None, lists, naming: None, has_child: false, has_led: false }
+        Reign {
+            me,
+            voter,
+            candidate,
+            leader: None,
+            lists,
+            naming: None,
+            keeps: false,
+            has_child: false,
+            has_led: false,
+        }
     }
 
     fn step(&mut self, ctx: &Context<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
@@ -244,6 +256,7 @@ impl Reign {
                 self.renew(ctx, out);
             }
             ReignCommand::Transfer { to, returns } => self.transfer(ctx, to, returns, out),
+            ReignCommand::Keep(keep) => self.keeps = keep,
             ReignCommand::Claim => self.claim(ctx, out),
             ReignCommand::Closed(holder) => {
                 if self.voter.closed_there(ctx, holder, out) {

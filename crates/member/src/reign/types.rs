@@ -223,6 +223,8 @@ pub enum ReignCommand {
     Affirm,
     /// Hand over to this member. `returns`: this member stands again if the successor does not come to lead.
     Transfer { to: NodeId, returns: bool },
+    /// May no better member take over from this one while it leads?
+    Keep(bool),
     /// Ask the sitting leader, which is worse, to hand over.
     Claim,
     /// The far side closed the connection of this incarnation of this member.

@@ -10,8 +10,8 @@ use algorithms::election::chang_roberts::OwnProbeFirst;
 use algorithms::{NodeId, Span, View};
 use member::reign::{self, Holder, LockPast, ReignTimer, Vote};
 use member::{
-    ABSTAIN, Authority, Beat, BeliefRecord, Cause, Classic, Command, Envelope, FORGIVE, Incarnation, Member, Quorum,
-    QuorumRecord, Record, Role, Settings, Timer,
+    ABSTAIN, Attempt, Authority, Beat, BeliefRecord, Cause, Classic, Command, Envelope, FORGIVE, Incarnation, Member,
+    Quorum, QuorumRecord, Record, Role, Round, Settings, Timer,
 };
 
 use crate::bench::{Bench, Wanted, mesh, ring};
@@ -38,9 +38,23 @@ fn the_first_election_waits_for_all_members_and_not_for_ever() {
 }
 
 #[test]
+fn a_member_that_takes_part_in_the_first_election_of_another_member_begins_none_of_its_own() {
+    let mut one = classic(2, three(), Settings::default());
+    meet(&mut one, 1);
+    one.up(3);
+    let round = Round { attempt: Attempt(3), initiator: NodeId(1), incarnation: 1 };
+    let (participants, link, list) = (set(&[0, 1, 2]), NodeId(1), Stamp::FIRST);
+    let asked = Envelope::Round { round, participants, link, hops: 0, message: Msg::Election, list };
+    assert_eq!(in_rounds(&one.get(1, asked)).len(), 2, "it answers 1 and asks 3");
+    let said = one.get(3, Envelope::Beat(beat()));
+    assert!(in_rounds(&said).is_empty(), "all members are heard now, and elect already");
+    assert!(said.set(Timer::Watchdog).is_some(), "that election may still come to nothing");
+}
+
+#[test]
 fn a_member_that_hears_of_a_leader_it_cannot_follow_yet_waits_for_that_leader() {
     let authority = BeliefRecord { reserved_until: 192, ..BeliefRecord::default() };
-    let record = Record { authority, algorithm: None };
+    let record = Record { authority, algorithm: None, mode: None };
     let (mut one, _) = Bench::<Member<Bully, Classic>>::start(1, three(), Settings::default(), Some(record));
     one.up(2);
     one.up(3);
@@ -99,7 +113,7 @@ fn leader() -> One<Bully, Classic> {
 #[test]
 fn a_member_that_stepped_down_leaves_the_field_to_others_for_a_while() {
     let mut one = leader();
-    let said = one.tell(Command::StepDown);
+    let said = one.tell(Command::StepDown(None));
     assert_eq!(became(&said), Some((Role::Candidate, Cause::SteppedDown)));
     assert_eq!(said.set(Timer::Abstain), Some(Span::exactly(ABSTAIN)));
     let told: Vec<_> = beats(&said).into_iter().map(|(to, beat)| (to, beat.stands)).collect();
@@ -124,7 +138,7 @@ fn a_member_that_stepped_down_leaves_the_field_to_others_for_a_while() {
 #[test]
 fn only_a_leader_can_step_down() {
     let mut one = classic(1, three(), Settings::default());
-    assert!(one.tell(Command::StepDown).is_nothing());
+    assert!(one.tell(Command::StepDown(None)).is_nothing());
 }
 
 /// Member 1 of three, whose election was won by 3.
@@ -231,7 +245,7 @@ fn restarts_of_other_members_are_counted_and_reported_to_them() {
 /// The leader lost its connections, or a worse member with a later epoch appeared.
 #[test]
 fn a_short_reign_that_was_lost_delays_the_next_and_one_that_was_given_away_does_not() {
-    for (order, after) in [(None, Some(wait(4))), (Some(Command::StepDown), Some(wait(1)))] {
+    for (order, after) in [(None, Some(wait(4))), (Some(Command::StepDown(None)), Some(wait(1)))] {
         let mut one = leader();
         if let Some(order) = order.clone() {
             one.tell(order);
@@ -248,12 +262,12 @@ fn a_short_reign_that_was_lost_delays_the_next_and_one_that_was_given_away_does_
 #[test]
 fn under_quorum_a_member_with_slow_writes_tries_its_disk_instead_of_the_leadership() {
     let (mut one, _) = better(settled::<Bully>(3, three(), Settings::default()), 0);
-    one.settings.write_time = LEASE;
+    one.settings.from_driver.write_time = LEASE;
     let said = one.fire(Timer::Preempt);
     assert!(said.place(|effect| matches!(effect, Effect::Store(_))).is_some() && said.sent().is_empty(), "{said:?}");
     assert_eq!(said.set(Timer::Preempt), Some(wait(4)));
     let (mut one, _) = better(classic(3, three(), Settings::default()), 0);
-    one.settings.write_time = LEASE;
+    one.settings.from_driver.write_time = LEASE;
     assert_eq!(
         became(&one.fire(Timer::Preempt)),
         Some((Role::Leader, Cause::Elected)),
@@ -302,7 +316,7 @@ fn a_voter_that_settles_after_the_start_opens_the_election_it_waited_for() {
     });
     let authority =
         QuorumRecord { belief: BeliefRecord { incarnation, ..BeliefRecord::default() }, vote, cluster: None };
-    let record = Some(Record { authority, algorithm: None });
+    let record = Some(Record { authority, algorithm: None, mode: None });
     let (mut one, _) = Bench::<Member<Bully, Quorum>>::start(1, three(), Settings::default(), record);
     meet(&mut one, 2);
     meet(&mut one, 3);

@@ -195,7 +195,7 @@ fn transfer_to_a_chosen_member() {
     let settings = Settings { preempt: false, ..Settings::default() };
     let mut world = led::<Bully, Quorum>("handover: quorum, bully", 3, settings);
     world.note("3 leads; it is to hand over to 1");
-    world.command(3, Command::Transfer(NodeId(1)));
+    world.command(3, Command::Transfer { to: NodeId(1), hold: false });
     world.run_until_leader(1);
     world.run_for(MOMENT);
     check("handover-quorum", &world);
@@ -210,7 +210,7 @@ fn step_down_with_a_child_attached() {
         world.command(3, Command::Attached(true));
         world.run_for(MOMENT);
     });
-    world.command(3, Command::StepDown);
+    world.command(3, Command::StepDown(None));
     world.run_for(MOMENT);
     world.note("the child has stopped");
     world.command(3, Command::Attached(false));
@@ -225,7 +225,7 @@ fn step_down_with_a_child_attached_classic() {
     let mut world = led::<Bully, Classic>("step-down with a child: classic, bully", 3, Settings::default());
     world.note("3 leads, and a child depends on that");
     world.quietly(|world| world.command(3, Command::Attached(true)));
-    world.command(3, Command::StepDown);
+    world.command(3, Command::StepDown(None));
     world.run_for(MOMENT);
     world.note("the child has stopped");
     world.command(3, Command::Attached(false));

@@ -247,7 +247,7 @@ fn a_better_member_with_slow_writes_takes_over_only_if_an_operator_wants_it() {
 fn a_successor_reports_how_long_its_writes_take_and_that_it_failed() {
     let successor = || {
         let mut one = settled(OnClose::WaitLease);
-        one.settings.write_time = LEASE;
+        one.settings.from_driver.write_time = LEASE;
         one.get(3, bid_of(3, 4, 1));
         let request = request_of_probe(&one.tell(ReignCommand::Claim)).expect("it asks");
         let said = one.get(2, Msg::ProbeOk { request }).sent();

@@ -229,6 +229,30 @@ fn a_removed_member_adopts_the_list_in_force_and_votes_no_more() {
 }
 
 #[test]
+fn a_member_that_votes_no_more_reports_to_the_leader_and_may_be_made_a_voter_again_over_the_same_connection() {
+    let mut leader = affirmed();
+    let without = bid(&leader.tell(remove(3))).expect("it bids");
+    grant(&mut leader, &[2], without);
+    assert_eq!(refusal(&leader.tell(add(3))), Some(ChangeRefusal::NotReady(NodeId(3))), "it answers no bids");
+    leader.get(3, Msg::List { list: list_of(stamp(1, 1), &[1, 2]), blank: false, in_force: false });
+    assert_eq!(sent_list(&leader.tell(add(3))), Some((list_of(stamp(1, 2), &[1, 2, 3]), vec![2, 3])));
+
+    let mut demoted = settled(OnClose::WaitLease);
+    let learner = MemberList {
+        stamp: stamp(1, 1),
+        members: vec![listed(1, PeerRole::Learner), listed(2, PeerRole::Member), listed(3, PeerRole::Member)],
+    };
+    let told = Msg::List { list: Arc::new(learner.clone()), blank: false, in_force: true };
+    let report = Msg::List { list: Arc::new(learner), blank: false, in_force: false };
+    let wanted = demoted.get(2, told.clone());
+    let persisted = wanted.place(|effect| matches!(effect, Effect::Persist(_)));
+    let sent = wanted.place(|effect| matches!(effect, Effect::Send { .. }));
+    assert!(persisted.is_some() && persisted < sent, "what it reports is on its disk");
+    assert_eq!(wanted.sent(), [(2, report.clone())]);
+    assert_eq!(demoted.get(3, told).sent(), [(3, report)], "the next leader asks anew");
+}
+
+#[test]
 fn a_blank_voter_counts_in_the_newest_list_that_it_hears_of_and_not_itself() {
     let mut one = four();
     let (incarnation, newer) = (one.machine.incarnation(), list_of(stamp(2, 1), &[1, 2, 4]));

@@ -11,6 +11,7 @@ mod identity;
 mod leader;
 mod lists;
 mod locks;
+mod maintenance;
 mod priorities;
 mod quorum;
 mod reigns;

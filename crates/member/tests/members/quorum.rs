@@ -123,6 +123,27 @@ fn what_another_member_says_of_the_leader_counts_only_firsthand_and_without_a_co
 }
 
 #[test]
+fn a_report_is_followed_only_while_its_member_hears_the_leader_itself() {
+    let by_report = || {
+        let mut one = follower();
+        assert!(follows(&hear(&mut one, 2, Some(claim(3, 5)), true, Reach::Down)).is_some());
+        one
+    };
+    // 2 has lost the leader and follows it by the word of this member, whose report was on its way.
+    let mut circle = by_report();
+    let wanted = hear(&mut circle, 2, Some(claim(3, 5)), false, Reach::Down);
+    assert_eq!(follows(&wanted), Some((None, Cause::LeaderLost)));
+    assert!(wanted.announced().contains(&Says::OpenElection));
+    assert_eq!(follows(&hear(&mut by_report(), 2, Some(claim(3, 5)), true, Reach::Down)), None, "it still hears it");
+    assert_eq!(follows(&hear(&mut by_report(), 4, Some(claim(3, 5)), false, Reach::Down)), None, "not its word");
+    // The leader itself is heard again: no report of another member counts any more.
+    let mut connected = by_report();
+    hear(&mut connected, 3, Some(claim(3, 5)), true, Reach::Connected);
+    assert_eq!(connected.machine.source(), Some(NodeId(3)));
+    assert_eq!(follows(&hear(&mut connected, 2, Some(claim(3, 5)), false, Reach::Down)), None);
+}
+
+#[test]
 fn no_claim_below_what_was_followed_nor_of_a_stranger_nor_of_oneself_is_believed() {
     let believed = |claim: Claim| follows(&hear(&mut follower(), claim.uid.id.0, Some(claim), true, Reach::Connected));
     assert_eq!(believed(claim(3, 3)), None);

@@ -121,7 +121,7 @@ fn no_round_below_what_a_member_may_follow_is_joined() {
         1,
         mesh(&[1, 2, 3]),
         Settings::default(),
-        Some(Record { authority, algorithm: None }),
+        Some(Record { authority, algorithm: None, mode: None }),
     );
     one.up(2);
     let said = one.get(2, in_round(round(3, 2), set(&[0, 1, 2]), 2, Msg::Election));

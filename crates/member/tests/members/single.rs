@@ -16,7 +16,7 @@ type Said<E, A> = Wanted<Member<E, A>>;
 /// What a member without a leader says.
 pub(crate) fn beat() -> Beat {
     let news = News { next_attempt_min: Attempt(0), leader: None, firsthand: false };
-    Beat { news, stands: true, ask: false, incarnation: 1, setbacks: 0, priority: 0 }
+    Beat { news, stands: true, ask: false, incarnation: 1, setbacks: 0, priority: 0, mode: None, hold: None }
 }
 
 pub(crate) fn beat_of(leader: u32, epoch: u64) -> Beat {
@@ -35,7 +35,7 @@ pub(crate) fn settled<E: Election>(me: u32, view: algorithms::View, settings: Se
     let incarnation = Incarnation { counter: 1, nonce: 1 };
     let belief = BeliefRecord { incarnation, ..BeliefRecord::default() };
     let authority = QuorumRecord { belief, vote: Some(fresh_vote()), cluster: None };
-    let (mut one, _) = Bench::start(me, view, settings, Some(Record { authority, algorithm: None }));
+    let (mut one, _) = Bench::start(me, view, settings, Some(Record { authority, algorithm: None, mode: None }));
     one.fire(Timer::Authority(ReignTimer::Settle));
     one
 }

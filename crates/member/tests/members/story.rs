@@ -147,7 +147,8 @@ fn values_are_told_in_short() {
     assert_eq!(short(&probe, &[3]), "Probe{request 2, holder 3#1, after 3#1@..=4}");
     let leader = Some(Claim { epoch: Epoch(5), uid: Uid::plain(3) });
     let news = News { next_attempt_min: Attempt(4), leader, firsthand: false };
-    let beat = Beat { news, stands: true, ask: false, incarnation: 1, setbacks: 0, priority: 0 };
+    let beat =
+        Beat { news, stands: true, ask: false, incarnation: 1, setbacks: 0, priority: 0, mode: None, hold: None };
     assert_eq!(short(&beat, &[3]), "Beat#1{next 4, leader 3@5}");
     let some: NodeSet = [0, 2].map(FullPos).into_iter().collect();
     assert_eq!(short(&some, &[7, 8, 9]), "{7 9}");

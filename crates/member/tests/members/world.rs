@@ -149,6 +149,12 @@ impl<E: Election, A: Authority> World<E, A> {
         self.connect();
     }
 
+    /// The two may be connected again.
+    pub(crate) fn mend(&mut self, a: u32, b: u32) {
+        self.cut.remove(&pair(a, b));
+        self.connect();
+    }
+
     pub(crate) fn command(&mut self, id: u32, command: Command) {
         self.input(id, Input::Command(command));
         self.connect();
@@ -200,7 +206,7 @@ impl<E: Election, A: Authority> World<E, A> {
     fn happen(&mut self, happening: Happening<E, A>) {
         match happening {
             Happening::Arrives { from, to, connection, message } => {
-                if self.connected.get(&pair(from, to)) == Some(&connection) {
+                if from == to || self.connected.get(&pair(from, to)) == Some(&connection) {
                     self.input(to, Input::Message { from: NodeId(from), message });
                 }
             }
@@ -310,6 +316,10 @@ impl<E: Election, A: Authority> World<E, A> {
         let node = self.nodes.get_mut(&id).expect("a member");
         let (start, write_time) = (node.starts, node.write_time);
         match effect {
+            // A ring of one.
+            Effect::Send { to: NodeId(to), message, .. } if to == id => {
+                self.schedule(HOP, Happening::Arrives { from: id, to, connection: 0, message });
+            }
             Effect::Send { to: NodeId(to), message, .. } => {
                 if let Some(&connection) = self.connected.get(&pair(id, to)) {
                     self.schedule(HOP, Happening::Arrives { from: id, to, connection, message });
