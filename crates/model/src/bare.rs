@@ -19,6 +19,7 @@ use algorithms::{
 use stateright::{Model, Property};
 
 use crate::extent::{Extent, rehearse};
+use crate::mistake::Mistake;
 use crate::time::dice;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +49,8 @@ pub struct Bare<E> {
     pub max_sent: u16,
     /// Where decisions have terms, an election may take any number of them: it is followed up to this one.
     pub max_term: u64,
+    /// What every machine does wrong.
+    pub mistake: Mistake,
     machine: PhantomData<fn() -> E>,
 }
 
@@ -140,6 +143,7 @@ impl<E: Election> Bare<E> {
             restarts: 0,
             max_sent: 12 * n as u16,
             max_term: u64::MAX,
+            mistake: Mistake::NONE,
             machine: PhantomData,
         }
     }
@@ -185,7 +189,8 @@ impl<E: Election> Bare<E> {
 
     fn ctx(&self, view: usize, node: usize, face: usize) -> Ctx<'_> {
         let view = &self.views[view];
-        Ctx { me: view.members()[node], view, settings: &self.settings, dice: dice(face, self.faces()) }
+        let dice = self.mistake.join(dice(face, self.faces()));
+        Ctx { me: view.members()[node], view, settings: &self.settings, dice }
     }
 
     /// Feeds the machine; its effects are not yet carried out.

@@ -7,6 +7,8 @@ use std::hash::Hash;
 
 use stateright::{Checker, Expectation, HasDiscoveries, Model, UniformChooser};
 
+use crate::erased::Erased;
+
 /// Limits: generated states of the search, and of the random walks when the search did not end.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -67,9 +69,13 @@ impl Report {
 pub fn examine<M>(label: impl Into<String>, model: &M, limits: Limits) -> Report
 where
     M: Model + Clone + Send + Sync + 'static,
-    M::State: Clone + Debug + Hash + PartialEq + Send + Sync + 'static,
-    M::Action: Clone + Debug + PartialEq,
+    M::State: Debug + Hash + PartialEq + Send + Sync + 'static,
+    M::Action: Clone + Debug + 'static,
 {
+    search(label.into(), &Erased::new(model.clone()), limits)
+}
+
+fn search(label: String, model: &Erased, limits: Limits) -> Report {
     let search = model
         .clone()
         .checker()
@@ -78,7 +84,7 @@ where
         .spawn_bfs()
         .join();
     let mut report = Report {
-        label: label.into(),
+        label,
         states: search.unique_state_count(),
         depth: search.max_depth(),
         complete: search.state_count() < limits.search,
@@ -112,17 +118,13 @@ where
 }
 
 /// Names the discovered properties, and keeps the traces of the broken ones.
-fn note<M: Model>(model: &M, checker: &impl Checker<M>, report: &mut Report) -> BTreeSet<&'static str>
-where
-    M::State: Clone + Debug + Hash + PartialEq,
-    M::Action: Clone + Debug + PartialEq,
-{
+fn note(model: &Erased, checker: &impl Checker<Erased>, report: &mut Report) -> BTreeSet<&'static str> {
     let discoveries = checker.discoveries();
     for (&name, path) in &discoveries {
         if model.property(name).expectation.discovery_is_failure() {
             let mut trace: Vec<String> =
-                path.clone().into_actions().iter().map(|action| model.format_action(action)).collect();
-            trace.push(format!("leads to {:#?}", path.last_state()));
+                path.clone().into_actions().iter().map(|action| model.describe(action)).collect();
+            trace.push(format!("leads to {}", path.last_state().describe()));
             report.broken.insert(name, trace.join("\n"));
         }
     }

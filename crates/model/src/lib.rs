@@ -7,6 +7,7 @@
 //! - [`reign`]: the quorum's reign alone, with the clock, late and repeated messages, crashes and lost disks.
 //! - [`views`]: locks in views, with the clock, crashes, restarts, broken connections and changes of the leader.
 //! - [`locks`]: the lock service of a few voters and the sessions of two clients, under changing leaders.
+//! - [`mistake`]: which rule the machines break on purpose; in the models of what ships, none.
 //! - [`extent`]: how many effects of a step are carried out before a crash or a slow write.
 //! - [`check`]: runs a model, reports how much of it was searched, and names the broken properties.
 //!
@@ -18,9 +19,11 @@
 
 pub mod bare;
 pub mod check;
+mod erased;
 pub mod extent;
 pub mod locks;
 pub mod members;
+pub mod mistake;
 pub mod mutex;
 pub mod reign;
 pub mod synchronous;

@@ -19,6 +19,7 @@ use member::{Command, Context, Event, FullPos, NodeSet, Role, Settings, Standing
 use stateright::{Model, Property};
 
 use crate::extent::Extent;
+use crate::mistake::Mistake;
 use crate::time::dice;
 pub use subject::{Class, Referee, Subject};
 
@@ -52,6 +53,10 @@ pub struct Budget {
     pub transfers: u8,
     /// A child attaches to a leader.
     pub children: u8,
+    /// What every machine does wrong, from its first step on.
+    pub mistake: Mistake,
+    /// An operator gives a member the best priority of all.
+    pub priorities: u8,
 }
 
 impl Budget {
@@ -66,6 +71,8 @@ impl Budget {
         step_downs: 0,
         transfers: 0,
         children: 0,
+        mistake: Mistake::NONE,
+        priorities: 0,
     };
 }
 
@@ -83,6 +90,7 @@ impl fmt::Display for Budget {
             (self.step_downs, "step-downs"),
             (self.transfers, "transfers"),
             (self.children, "children"),
+            (self.priorities, "changed priorities"),
         ];
         all.iter().filter(|(times, _)| *times > 0).try_for_each(|(times, what)| write!(f, ", {times} {what}"))
     }
@@ -225,6 +233,8 @@ pub enum Cause<T> {
     Transfer(usize),
     ChildAttaches,
     ChildEnds,
+    /// An operator gives this member this priority.
+    Priority(u32),
     Restart,
 }
 
@@ -261,7 +271,7 @@ impl<P: Subject> Members<P> {
             Action::Step { node, cause, extent, .. } => Action::Step { node, cause, face: node, extent },
             other => other,
         };
-        let model = Self::cold(row, n, Budget::default());
+        let model = Self::cold(row, n, Budget { mistake: budget.mistake, ..Budget::NOTHING });
         let mut state = model.initial.clone();
         for step in 0.. {
             assert!(step < MANY, "the first election never comes to rest");
@@ -278,7 +288,7 @@ impl<P: Subject> Members<P> {
     }
 
     fn ctx(&self, node: usize, face: usize) -> Context<'_> {
-        let dice = dice(face % self.faces(), self.faces());
+        let dice = self.budget.mistake.join(dice(face % self.faces(), self.faces()));
         Context { me: self.view.members()[node], view: &self.view, settings: &self.settings, dice }
     }
 

@@ -16,6 +16,8 @@ use algorithms::theory::Range;
 use algorithms::{Access, Ctx, Input, Link, Mutex, MutexSettings, Section, Span, Token, Topology, Uid, View, Want};
 use stateright::{Model, Property};
 
+use crate::mistake::Mistake;
+
 #[derive(Clone, Debug)]
 pub struct Sections<M> {
     row: &'static Row,
@@ -25,6 +27,8 @@ pub struct Sections<M> {
     /// Which positions may be inside when the view begins: a start for each.
     holders: Vec<Option<usize>>,
     pub links: Links,
+    /// What every machine does wrong.
+    pub mistake: Mistake,
     machine: PhantomData<fn() -> M>,
 }
 
@@ -71,7 +75,15 @@ impl<M: Mutex> Sections<M> {
     pub fn new(row: &'static Row, requests: &[Vec<Access>]) -> Self {
         let members = (1..=requests.len() as u32).map(Uid::plain).collect();
         let view = if row.topology == Topology::Ring { View::ring(members) } else { View::mesh(members) };
-        Sections { row, view, requests: requests.to_vec(), holders: vec![None], links: row.links, machine: PhantomData }
+        Sections {
+            row,
+            view,
+            requests: requests.to_vec(),
+            holders: vec![None],
+            links: row.links,
+            mistake: Mistake::NONE,
+            machine: PhantomData,
+        }
     }
 
     /// The view begins with each of its members inside, one after the other.
@@ -92,8 +104,9 @@ impl<M: Mutex> Sections<M> {
 
     fn start(&self, holder: Option<usize>) -> State<M> {
         let settings = self.settings(holder);
+        let dice = self.mistake.join(0);
         let nodes = self.view.members().iter().enumerate().map(|(at, &me)| {
-            let driver = Driver::start(&Ctx { me, view: &self.view, settings: &settings, dice: 0 }, None);
+            let driver = Driver::start(&Ctx { me, view: &self.view, settings: &settings, dice }, None);
             Arc::new(Node { driver, asked: 0, waits: false, inside: (holder == Some(at)).then_some(Access::Exclusive) })
         });
         let mut state = State {
@@ -114,7 +127,8 @@ impl<M: Mutex> Sections<M> {
 
     fn step(&self, state: &mut State<M>, node: usize, input: Input<M>) {
         let settings = self.settings(state.holder);
-        let ctx = Ctx { me: self.view.members()[node], view: &self.view, settings: &settings, dice: 0 };
+        let ctx =
+            Ctx { me: self.view.members()[node], view: &self.view, settings: &settings, dice: self.mistake.join(0) };
         Arc::make_mut(&mut state.nodes[node]).driver.step(&ctx, input);
         self.carry_out(state, node);
     }

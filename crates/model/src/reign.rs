@@ -26,6 +26,7 @@ use stateright::{Model, Property};
 use types::{Change, MemberList};
 
 use crate::extent::Extent;
+use crate::mistake::Mistake;
 
 mod choices;
 mod node;
@@ -87,6 +88,8 @@ pub struct Budget {
     pub changes: u8,
     /// Pending lists that take too long.
     pub reverts: u8,
+    /// What every machine does wrong, from its first step on.
+    pub mistake: Mistake,
 }
 
 impl Budget {
@@ -107,6 +110,7 @@ impl Budget {
         slow_writes: 0,
         changes: 0,
         reverts: 0,
+        mistake: Mistake::NONE,
     };
 
     /// Two members want to lead, once each.
@@ -287,7 +291,9 @@ pub enum Cause {
 }
 
 impl<P: Subject> QuorumModel<P> {
-    fn ctx(&self, node: usize, dice: u64) -> Context<'_> {
+    /// A number that no other start has makes another incarnation.
+    fn ctx(&self, node: usize, start: u64) -> Context<'_> {
+        let dice = self.budget.mistake.join(start << 16);
         Context { me: self.view.members()[node], view: &self.view, settings: &self.settings, dice }
     }
 

@@ -23,6 +23,8 @@ use locks::views::{Msg, Views, ViewsSettings, ViewsTimer};
 use stateright::{Model, Property};
 use types::Token;
 
+use crate::mistake::Mistake;
+
 mod client;
 pub mod properties;
 mod steps;
@@ -76,6 +78,8 @@ pub struct Budget {
     pub losses: u8,
     pub lease_ends: u8,
     pub elections: u8,
+    /// What every machine does wrong, from its first step on.
+    pub mistake: Mistake,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -140,6 +144,7 @@ pub struct ViewsModel<P: Subject> {
     settings: ViewsSettings,
     /// Ticks of a member's tenancy.
     promise: u8,
+    mistake: Mistake,
     /// Events that must be seen: names of `sometimes` properties.
     pub expects: Vec<&'static str>,
     /// Check this property alone.
@@ -171,9 +176,17 @@ impl<P: Subject> ViewsModel<P> {
             token_fell: false,
             streams: 0,
         };
-        let settings = ViewsSettings::default();
-        let mut model =
-            ViewsModel { view, settings, promise, expects: Vec::new(), only: None, initial, subject: PhantomData };
+        let (settings, mistake) = (ViewsSettings::default(), budget.mistake);
+        let mut model = ViewsModel {
+            view,
+            settings,
+            promise,
+            mistake,
+            expects: Vec::new(),
+            only: None,
+            initial,
+            subject: PhantomData,
+        };
         let mut state = model.initial.clone();
         for node in 0..3 {
             model.perform(&mut state, Action::Restart(node));

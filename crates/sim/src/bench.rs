@@ -136,15 +136,3 @@ fn move_records<F: Clone>(record: &F, peak: usize, messages: u64) -> Duration {
     }
     started.busy()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bench_counts_the_messages_of_its_run_and_its_queue_holds_them() {
-        let report = bench_sim(bench_row(), 1000, 3).expect("runs");
-        assert!(report.messages > 1000 && report.peak_in_flight >= 1000, "{report:?}");
-        assert!(report.ratio.is_finite() && report.record_bytes > 0, "{report:?}");
-    }
-}

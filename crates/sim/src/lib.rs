@@ -1,12 +1,13 @@
 //! The simulator: the machines of the catalog alone, counted exactly, and whole members under seeded faults.
 //!
 //! - [`Experiment`] runs a bare algorithm on 1..10^7 nodes and compares its cost with theory.
-//!   [`step_through`] lets a caller choose each delivery; [`Recording`] records, [`draw`], [`shiviz`] and [`chrome`]
+//!   [`step_through`] lets a caller choose each delivery; [`Recording`] records, [`draw`], [`animate`], [`shiviz`] and [`chrome`]
 //!   show.
 //! - [`sweep`] runs many of them over sizes, for tables and plots; [`bench_sim`] measures the simulator itself.
 //! - [`MutexExperiment`] runs a mutual exclusion under a workload.
 //! - [`run_faults`] runs whole members under faults, and checks the invariants.
 
+mod animate;
 mod bare;
 mod bench;
 mod check_run;
@@ -25,6 +26,7 @@ mod step;
 mod svg;
 mod sweep;
 
+pub use animate::animate;
 pub use bare::{Initiators, Verdict};
 pub use bench::{BenchReport, bench_row, bench_sim};
 pub use draw::{MAX_DRAWN_MESSAGES, MAX_DRAWN_NODES, draw};

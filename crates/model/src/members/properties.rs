@@ -32,7 +32,8 @@ pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
             state.living().any(|(_, node)| node.standing.is_some_and(|standing| standing.leader.is_some()))
         }),
     ];
-    if model.elects == Elects::Best {
+    // Which member is the best depends on what an operator said, and members hear of it at different moments.
+    if model.elects == Elects::Best && budget.priorities == 0 {
         all.push(Property::always(BEST_LEADS, |model, state| !rests(model, state) || best_leads(model, state)));
     }
     if P::LEASES {
@@ -47,7 +48,8 @@ pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
         }));
     }
     if budget.crashes + budget.suspicions + budget.early == 0 && !P::LEASES {
-        if !P::TERMS {
+        // Members that know different priorities may bring two winners of one attempt, each with an epoch of its own.
+        if !P::TERMS && budget.priorities == 0 {
             all.push(Property::always(ONE_LEADER, |model: &Members<P>, state: &State<P>| {
                 // Every attempt has one epoch for each member.
                 let members = model.view.len() as u64;
@@ -95,6 +97,11 @@ fn of_writes_and_wishes<P: Subject>(budget: Budget) -> Vec<Property<Members<P>>>
         }));
         all.push(Property::sometimes("time passes while a write is in flight", |_, state: &State<P>| {
             state.living().any(|(_, node)| node.in_flight.as_ref().is_some_and(|write| write.patience < PATIENCE))
+        }));
+    }
+    if budget.priorities > 0 {
+        all.push(Property::sometimes("rest after a priority changed", |model: &Members<P>, state: &State<P>| {
+            state.left.priorities < model.budget.priorities && rests(model, state)
         }));
     }
     if budget.children > 0 && budget.step_downs + budget.transfers > 0 {

@@ -68,6 +68,7 @@ impl Budget {
             Cause::StepDown => &mut self.step_downs,
             Cause::Transfer(_) => &mut self.transfers,
             Cause::ChildAttaches => &mut self.children,
+            Cause::Priority(_) => &mut self.priorities,
             Cause::Restart => &mut self.restarts,
             _ => return,
         };

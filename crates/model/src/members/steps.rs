@@ -72,6 +72,9 @@ impl<P: Subject> Members<P> {
                 None => {}
                 Some(driver) => {
                     actions.extend((left.elects > 0).then(|| step(at, Cause::Elect)));
+                    // Each change gives a higher one than all before it.
+                    let best = u32::from(self.budget.priorities - left.priorities + 1);
+                    actions.extend((left.priorities > 0).then(|| step(at, Cause::Priority(best))));
                     if left.crashes > 0 {
                         actions.push(Action::Crash { node: at, written: false });
                         actions.extend(driver.is_blocked().then_some(Action::Crash { node: at, written: true }));
@@ -228,8 +231,9 @@ impl<P: Subject> Members<P> {
             }
             Cause::Stored => Input::Stored(at.stored()),
             Cause::Elect => Input::Command(Command::Elect),
-            Cause::StepDown => Input::Command(Command::StepDown),
-            Cause::Transfer(peer) => Input::Command(Command::Transfer(self.id(peer))),
+            Cause::Priority(priority) => Input::Command(Command::Priority(Some(priority))),
+            Cause::StepDown => Input::Command(Command::StepDown(None)),
+            Cause::Transfer(peer) => Input::Command(Command::Transfer { to: self.id(peer), hold: false }),
             Cause::ChildAttaches => {
                 at.child = if P::LEASES { Child::Waits } else { Child::Acts };
                 Input::Command(Command::Attached(true))

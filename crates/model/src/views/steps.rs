@@ -113,7 +113,7 @@ impl<P: Subject> ViewsModel<P> {
     }
 
     fn ctx(&self, node: usize) -> Ctx<'_, ViewsSettings> {
-        Ctx { me: self.view.members()[node], view: &self.view, settings: &self.settings, dice: 0 }
+        Ctx { me: self.view.members()[node], view: &self.view, settings: &self.settings, dice: self.mistake.join(0) }
     }
 
     fn ticks(&self, timer: P::Timer) -> Option<u8> {

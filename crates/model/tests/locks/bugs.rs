@@ -252,7 +252,7 @@ impl Buggy {
                 });
                 wants.extend(missing.map(|(&request, claim)| {
                     let (name, mode) = (claim.name.clone(), Mode::Exclusive);
-                    Wanted { request, name, mode, wait: None, waited: Duration::ZERO }
+                    Wanted { request, name, mode, wait: None, ticket: None, waited: Duration::ZERO }
                 }));
             }
             Some(Bug::FreesFirst) => {

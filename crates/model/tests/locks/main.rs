@@ -47,14 +47,14 @@ fn two_sessions_share_a_lock_under_one_clerk() {
 #[test]
 fn sessions_expire_and_are_kept_alive() {
     let budget = Budget { requests: [1, 1], keep_alives: 1, renewals: 1, ..NOTHING };
-    bounded("a session is kept alive", &LockModel::served(budget), 100_000);
+    bounded("a session is kept alive", &LockModel::served(budget), 30_000);
 }
 
 #[test]
 fn broken_connections_lose_nothing() {
     complete("a broken connection", &LockModel::served(Budget { requests: [1, 0], breaks: 1, ..NOTHING }));
     let budget = Budget { requests: [1, 0], breaks: 2, ..NOTHING };
-    bounded("two broken connections", &LockModel::served(budget), 200_000);
+    bounded("two broken connections", &LockModel::served(budget), 50_000);
 }
 
 /// The note of a lock is on its way when the leader gives its leadership up.
@@ -65,7 +65,7 @@ fn a_lock_outlives_its_clerk() {
     complete("a second reign", &LockModel::served(budget).after(&noted));
     let waits = [Do(Asks(0)), Settle, Do(Asks(1)), Settle, Do(StepsDown(0))];
     let again = Budget { requests: [0, 0], releases: 1, bids: [1, 0, 0, 0], ..NOTHING };
-    bounded("a second reign of the same member", &LockModel::served(again).after(&waits), 200_000);
+    bounded("a second reign of the same member", &LockModel::served(again).after(&waits), 50_000);
 }
 
 /// Voters that get their notes later have older copies than the others when the clerk's reign ends.
@@ -74,7 +74,7 @@ fn a_lock_outlives_its_clerk_where_a_majority_gets_notes_first() {
     complete("a spread, two requests, a release", &LockModel::served(RIVALS).spread());
     let noted = [Do(Asks(0)), Heard, Do(StepsDown(0))];
     let budget = Budget { moves: [1, 0], bids: [0, 1, 1, 0], ..NOTHING };
-    bounded("a spread, a second reign", &LockModel::served(budget).spread().after(&noted), 100_000);
+    bounded("a spread, a second reign", &LockModel::served(budget).spread().after(&noted), 30_000);
     let budget = Budget { requests: [1, 1], releases: 1, moves: [1, 1], bids: [0, 1, 1, 0], crashes: 1, ..NOTHING };
     bounded("a spread, a crash and two reigns", &LockModel::served(budget).spread(), 100_000);
 }
@@ -109,15 +109,15 @@ fn three_reigns_and_everything() {
         breaks: 1,
         changes: 0,
     };
-    bounded("everything", &LockModel::served(all).after(&second_reign()), 200_000);
+    bounded("everything", &LockModel::served(all).after(&second_reign()), 50_000);
     let mut long = LockModel::served(all).after(&second_reign());
     long.long_turns = true;
-    bounded("everything, turns of any length", &long, 100_000);
+    bounded("everything, turns of any length", &long, 30_000);
     let mut shared = LockModel::cold(Setup::default(), all);
     let lock = |name: &str| LockName::new(name).expect("a name");
     shared.requests = [
         vec![(lock("a"), Mode::Shared), (lock("b"), Mode::Exclusive)],
         vec![(lock("a"), Mode::Exclusive), (lock("b"), Mode::Exclusive)],
     ];
-    bounded("everything, two locks and a reader", &shared.serving().after(&second_reign()), 100_000);
+    bounded("everything, two locks and a reader", &shared.serving().after(&second_reign()), 30_000);
 }

@@ -3,8 +3,10 @@
 
 use algorithms::{NodeId, Uid};
 use model::reign::Script::{self, Change as Order, Crash, Exchange, Idle, Lose, Renew, Reports, Stand, Tick, Wipe};
-use model::reign::{Budget, QuorumModel, Subject, voter};
+use model::reign::{Budget, QuorumModel, voter};
 use types::{Change, Listed, PeerRole};
+
+use crate::planted::kinds::Voter;
 
 pub(crate) fn with(id: u32) -> Change {
     Change::List(voter(&Uid::plain(id)))
@@ -41,7 +43,7 @@ fn renew(leader: usize, others: &[usize]) -> Vec<Script> {
 /// Four voters. 1 has proposed {1,2,4} to nobody but itself and leads no more; 2 leads, has {1,2,3} in force, and 4 has
 /// heard nothing for a while: 1 may stand under its own proposal, and 4 is not a voter any more. `affirms`: leaders stamp
 /// the list before they change it.
-pub(crate) fn older_proposal<P: Subject>(affirms: bool, budget: Budget) -> QuorumModel<P> {
+pub(crate) fn older_proposal(affirms: bool, budget: Budget) -> QuorumModel<Voter> {
     let affirm = |leader, others: &[usize]| if affirms { affirm(leader, others) } else { Vec::new() };
     let steps = [
         stand(0, &[1, 2, 3]),
@@ -61,7 +63,7 @@ pub(crate) fn older_proposal<P: Subject>(affirms: bool, budget: Budget) -> Quoru
 
 /// Three voters and two members to be added. 1 leads, 3 has stood in vain, then 1 added 4 and 5: 2 and 3 have heard
 /// nothing for a while, and are a majority of the first three.
-pub(crate) fn failed_candidate<P: Subject>(budget: Budget) -> QuorumModel<P> {
+pub(crate) fn failed_candidate(budget: Budget) -> QuorumModel<Voter> {
     let steps = [
         stand(0, &[1, 2]),
         vec![Reports(3, 0), Reports(4, 0)],
@@ -82,7 +84,7 @@ pub(crate) fn failed_candidate<P: Subject>(budget: Budget) -> QuorumModel<P> {
 
 /// Four voters. {1,2,4} is in force at 1 and 2, then 2 leads epoch 2 with the votes of these two, and 1 loses its disk:
 /// 3 and 4 know nothing of all that.
-pub(crate) fn half_of_the_others<P: Subject>(budget: Budget) -> QuorumModel<P> {
+pub(crate) fn half_of_the_others(budget: Budget) -> QuorumModel<Voter> {
     let steps = [
         stand(0, &[1, 2, 3]),
         affirm(0, &[1, 2, 3]),
@@ -96,7 +98,7 @@ pub(crate) fn half_of_the_others<P: Subject>(budget: Budget) -> QuorumModel<P> {
 
 /// Three voters, then 4 was added and 3 removed. 4 leads epoch 2 with the vote of 2, which loses its disk: 1 and 3 do not
 /// know of epoch 2, and 3 votes no more.
-pub(crate) fn removed_voter<P: Subject>(budget: Budget) -> QuorumModel<P> {
+pub(crate) fn removed_voter(budget: Budget) -> QuorumModel<Voter> {
     let steps = [
         stand(0, &[1, 2]),
         vec![Reports(3, 0)],
@@ -111,14 +113,14 @@ pub(crate) fn removed_voter<P: Subject>(budget: Budget) -> QuorumModel<P> {
 }
 
 /// Three voters. 1 leads with a stamped list that all have.
-pub(crate) fn affirmed<P: Subject>(members: usize, budget: Budget) -> QuorumModel<P> {
+pub(crate) fn affirmed(members: usize, budget: Budget) -> QuorumModel<Voter> {
     let reports = (3..members).map(|spare| Reports(spare, 0)).collect();
     let steps = [stand(0, &[1, 2]), reports, affirm(0, &[1, 2])];
     QuorumModel::with_spares(3, members, 2, budget).after(&steps.concat())
 }
 
 /// The same with four voters.
-pub(crate) fn affirmed_four<P: Subject>(budget: Budget) -> QuorumModel<P> {
+pub(crate) fn affirmed_four(budget: Budget) -> QuorumModel<Voter> {
     let steps = [stand(0, &[1, 2, 3]), affirm(0, &[1, 2, 3])];
     QuorumModel::of(4, 1, budget).after(&steps.concat())
 }

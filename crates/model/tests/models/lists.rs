@@ -1,12 +1,12 @@
 //! Lists of members change while candidates stand, members crash and disks are lost.
 
-use member::reign::Reign;
 use model::check::{Limits, Report, examine};
 use model::reign::{Budget, QuorumModel};
 
 use crate::list_starts::{
     affirmed, affirmed_four, failed_candidate, half_of_the_others, older_proposal, removed_voter, with, without,
 };
+use crate::planted::kinds::Voter;
 
 const NOTHING: Budget = Budget::NOTHING;
 
@@ -16,7 +16,7 @@ fn wants(member: usize) -> Budget {
     budget
 }
 
-fn check(label: &str, model: &QuorumModel<Reign>, limits: Limits) -> Report {
+fn check(label: &str, model: &QuorumModel<Voter>, limits: Limits) -> Report {
     let report = examine(format!("lists, {label}"), model, limits);
     if let Some((name, trace)) = report.broken.first_key_value() {
         panic!("{label}: broken: {name}\n{trace}");
@@ -24,12 +24,12 @@ fn check(label: &str, model: &QuorumModel<Reign>, limits: Limits) -> Report {
     report
 }
 
-fn complete(label: &str, model: &QuorumModel<Reign>) {
+fn complete(label: &str, model: &QuorumModel<Voter>) {
     check(label, model, Limits::new(3_000_000, 0)).is_complete();
 }
 
-fn bounded(label: &str, model: &QuorumModel<Reign>) {
-    check(label, model, Limits::new(60_000, 20_000)).holds();
+fn bounded(label: &str, model: &QuorumModel<Voter>) {
+    check(label, model, Limits::new(30_000, 10_000)).holds();
 }
 
 #[test]

@@ -5,6 +5,8 @@ mod list_starts;
 mod lists;
 mod members;
 mod planted;
+mod priorities;
 mod quorum;
 mod raft;
 mod reign;
+mod wrapper;

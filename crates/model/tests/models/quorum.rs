@@ -1,16 +1,19 @@
 //! Three whole members under the quorum authority: leases, promises, handovers and children around an election.
 
-use algorithms::Election;
 use algorithms::catalog::{self, Row};
-use algorithms::election::bully::Bully;
 use algorithms::election::bully_1982::Bully1982;
 use algorithms::election::chang_roberts::ChangRoberts;
 use member::{Member, Quorum};
 use model::check::{Limits, examine};
 use model::members::walk::Phases;
-use model::members::{Budget, Members};
+use model::members::{Budget, Members, Subject};
+
+use crate::planted::kinds::QuorumMember;
 
 const NOTHING: Budget = Budget::NOTHING;
+
+type RingMember = Member<ChangRoberts<false>, Quorum>;
+type Member1982 = Member<Bully1982, Quorum>;
 
 #[derive(Clone, Copy)]
 struct Case {
@@ -21,7 +24,7 @@ struct Case {
 }
 
 impl Case {
-    fn model<E: Election>(self, row: &'static Row) -> Members<Member<E, Quorum>> {
+    fn model<P: Subject>(self, row: &'static Row) -> Members<P> {
         if self.cold { Members::cold(row, 3, self.budget) } else { Members::settled(row, 3, self.budget) }
     }
 
@@ -31,20 +34,20 @@ impl Case {
 
     /// For an election in a mesh, one on a ring, and one that runs in no rounds.
     fn check(self) {
-        self.check_row::<Bully>("bully");
-        self.check_row::<ChangRoberts<false>>("chang-roberts");
-        self.check_row::<Bully1982>("bully-1982");
+        self.check_row::<QuorumMember>("bully");
+        self.check_row::<RingMember>("chang-roberts");
+        self.check_row::<Member1982>("bully-1982");
     }
 
-    fn check_row<E: Election>(self, name: &str) {
+    fn check_row<P: Subject>(self, name: &str) {
         let row = catalog::row(name).expect("it is in the catalog");
-        examine(self.label(row), &self.model::<E>(row), self.limits).holds();
+        examine(self.label(row), &self.model::<P>(row), self.limits).holds();
     }
 
     /// Faults first, then health: every walk must end at rest and in agreement.
-    fn walk<E: Election>(self, name: &str, seeds: u64) {
+    fn walk<P: Subject>(self, name: &str, seeds: u64) {
         let row = catalog::row(name).expect("it is in the catalog");
-        let (model, label) = (self.model::<E>(row), self.label(row));
+        let (model, label) = (self.model::<P>(row), self.label(row));
         let walk = |seed| model.walk(seed, Phases { faulty: 60, healing: 4000 });
         let slowest = (0..seeds).map(|seed| walk(seed).unwrap_or_else(|why| panic!("{label}: {why}"))).max();
         println!("{label}: {seeds} walks come to rest, the slowest after {} steps", slowest.unwrap_or(0));
@@ -53,37 +56,37 @@ impl Case {
 
 #[test]
 fn a_cold_start_agrees_and_no_two_leases_run() {
-    Case { cold: true, budget: NOTHING, limits: Limits::new(60_000, 30_000) }.check();
+    Case { cold: true, budget: NOTHING, limits: Limits::new(20_000, 8_000) }.check();
 }
 
 #[test]
 fn a_crash_between_effects_and_a_restart_break_no_promise() {
     let crash = Budget { crashes: 1, elects: 1, ..NOTHING };
-    Case { cold: false, budget: crash, limits: Limits::new(200_000, 30_000) }.check();
+    Case { cold: false, budget: crash, limits: Limits::new(50_000, 8_000) }.check();
     let budget = Budget { crashes: 1, restarts: 1, transfers: 1, ..NOTHING };
-    Case { cold: false, budget, limits: Limits::new(100_000, 30_000) }.check();
+    Case { cold: false, budget, limits: Limits::new(25_000, 8_000) }.check();
 }
 
 #[test]
 fn a_slow_write_breaks_no_promise() {
     let budget = Budget { crashes: 1, restarts: 1, slow_writes: 1, step_downs: 1, ..NOTHING };
-    Case { cold: false, budget, limits: Limits::new(40_000, 30_000) }.check();
+    Case { cold: false, budget, limits: Limits::new(12_000, 8_000) }.check();
     let budget = Budget { transfers: 1, slow_writes: 2, ..NOTHING };
-    Case { cold: false, budget, limits: Limits::new(40_000, 30_000) }.check();
+    Case { cold: false, budget, limits: Limits::new(12_000, 8_000) }.check();
 }
 
 #[test]
 fn children_stop_before_a_leader_hands_over_or_steps_down() {
     let budget = Budget { transfers: 1, children: 1, ..NOTHING };
-    Case { cold: false, budget, limits: Limits::new(40_000, 20_000) }.check();
+    Case { cold: false, budget, limits: Limits::new(12_000, 8_000) }.check();
     let budget = Budget { step_downs: 1, children: 1, ..NOTHING };
-    Case { cold: false, budget, limits: Limits::new(40_000, 20_000) }.check();
+    Case { cold: false, budget, limits: Limits::new(12_000, 8_000) }.check();
 }
 
 #[test]
 fn a_false_suspicion_and_an_early_timer_break_no_promise() {
     let budget = Budget { suspicions: 1, early: 1, ..NOTHING };
-    Case { cold: false, budget, limits: Limits::new(40_000, 30_000) }.check();
+    Case { cold: false, budget, limits: Limits::new(12_000, 8_000) }.check();
 }
 
 #[test]
@@ -100,9 +103,9 @@ fn whatever_happened_quorum_members_come_to_rest() {
         children: 1,
         ..NOTHING
     };
-    let limits = Limits::new(1, 300);
+    let limits = Limits::new(1, 80);
     let (case, seeds) = (Case { cold: false, budget, limits }, limits.walks as u64);
-    case.walk::<Bully>("bully", seeds);
-    case.walk::<ChangRoberts<false>>("chang-roberts", seeds);
-    case.walk::<Bully1982>("bully-1982", seeds);
+    case.walk::<QuorumMember>("bully", seeds);
+    case.walk::<RingMember>("chang-roberts", seeds);
+    case.walk::<Member1982>("bully-1982", seeds);
 }

@@ -1,9 +1,10 @@
 //! Every interleaving of a reign of three voters, and some of five; what is too large for that is bounded and then walked
 //! at random.
 
-use member::reign::Reign;
 use model::check::{Limits, Report, examine};
 use model::reign::{Budget, Probes, QuorumModel};
+
+use crate::planted::kinds::Voter;
 
 const NOTHING: Budget = Budget::NOTHING;
 const DUEL: Budget = Budget::DUEL;
@@ -12,34 +13,34 @@ const DUEL: Budget = Budget::DUEL;
 const RIVAL: Budget = Budget { wants: [0, 1, 0, 0, 0], ..NOTHING };
 
 /// All of it is looked at.
-fn complete(label: &str, model: &QuorumModel<Reign>) {
+fn complete(label: &str, model: &QuorumModel<Voter>) {
     check(label, model, Limits::new(12_000_000, 0)).is_complete();
 }
 
 /// All of it is looked at where `CONCLAVE_MODEL_FACTOR` is 40 or more, as in `scripts/soak`: it has hundreds of thousands of
 /// states or more.
-fn large(label: &str, model: &QuorumModel<Reign>) {
+fn large(label: &str, model: &QuorumModel<Voter>) {
     check(label, model, Limits::new(300_000, 30_000));
 }
 
 /// It is too large for that.
-fn bounded(label: &str, model: &QuorumModel<Reign>) {
+fn bounded(label: &str, model: &QuorumModel<Voter>) {
     check(label, model, Limits::new(150_000, 50_000));
 }
 
-fn check(label: &str, model: &QuorumModel<Reign>, limits: Limits) -> Report {
+fn check(label: &str, model: &QuorumModel<Voter>, limits: Limits) -> Report {
     let label = format!("reign, {label}");
     let report = examine(label, model, limits);
     report.holds();
     report
 }
 
-fn with_refusals(mut model: QuorumModel<Reign>) -> QuorumModel<Reign> {
+fn with_refusals(mut model: QuorumModel<Voter>) -> QuorumModel<Voter> {
     model.refusals = true;
     model
 }
 
-fn with_probes(mut model: QuorumModel<Reign>) -> QuorumModel<Reign> {
+fn with_probes(mut model: QuorumModel<Voter>) -> QuorumModel<Voter> {
     model.probes = Probes::Asked;
     model
 }

@@ -9,10 +9,19 @@ use locks::views::{Msg, Views, ViewsSettings, ViewsTimer};
 use locks::wire::{ToClerk, ToClient};
 use types::Token;
 
-use super::wrapper::{Bug, start, step};
+use crate::wrapper::{Bug, Planted, one_of, start, step};
 
 type List<M> = Vec<Effect<Views<M>>>;
 type Context<'a> = Ctx<'a, ViewsSettings>;
+
+/// The service with one of the bugs below, or as it ships.
+pub(crate) type Service<M> = Planted<Views<M>, ViewsBug>;
+
+one_of! {
+    ViewsBug[M: Mutex<Link: Data>] for Views<M>:
+    NoSettling, FloorFromAnswers, AcksItself, AcksOldBeats, KeepsLapsed, ClosedIsSilent, DropsEarly, KeepsView,
+    LosesRelease, TakesAnyThaw, AnswersAtOnce,
+}
 
 /// A restarted member answers Freeze at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

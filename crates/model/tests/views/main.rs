@@ -3,17 +3,20 @@
 
 mod bugs;
 mod planted;
-#[path = "../models/planted/wrapper.rs"]
+#[path = "../models/wrapper.rs"]
 mod wrapper;
 
 use std::env;
 
 use algorithms::mutex::ricart_agrawala::RicartAgrawala;
 use algorithms::mutex::suzuki_kasami::SuzukiKasami;
-use locks::views::Views;
 use model::check::{Limits, Report, examine};
+use model::mistake::Mistake;
 use model::views::properties::{OUTLIVES, SURVIVES, TWO_GRANTS};
 use model::views::{Broken, Budget, Phases, Subject, ViewsModel};
+
+type Permissions = bugs::Service<RicartAgrawala>;
+type Token = bugs::Service<SuzukiKasami>;
 
 const NOTHING: Budget = Budget {
     ticks: 0,
@@ -27,6 +30,7 @@ const NOTHING: Budget = Budget {
     losses: 0,
     lease_ends: 0,
     elections: 0,
+    mistake: Mistake::NONE,
 };
 
 const PHASES: Phases = Phases { faulty: 60, healing: 40 };
@@ -44,6 +48,7 @@ const ALL: Budget = Budget {
     losses: 2,
     lease_ends: 1,
     elections: 2,
+    mistake: Mistake::NONE,
 };
 
 fn complete<P: Subject>(label: &str, model: &ViewsModel<P>) {
@@ -66,8 +71,8 @@ macro_rules! both {
         fn model<P: Subject>() -> ViewsModel<P> {
             $model
         }
-        $check(concat!($label, ", permissions"), &model::<Views<RicartAgrawala>>());
-        $check(concat!($label, ", token"), &model::<Views<SuzukiKasami>>());
+        $check(concat!($label, ", permissions"), &model::<Permissions>());
+        $check(concat!($label, ", token"), &model::<Token>());
     }};
 }
 
@@ -100,7 +105,7 @@ fn a_member_crashes_and_its_client_lives() {
             .expecting(&[OUTLIVES])
     });
     let restart = Budget { crashes: 1, restarts: 1, beats: 2, ..NOTHING };
-    let model = ViewsModel::<Views<RicartAgrawala>>::led(0, restart).asked_by(&[1, 2]).expecting(&[OUTLIVES]);
+    let model = ViewsModel::<Permissions>::led(0, restart).asked_by(&[1, 2]).expecting(&[OUTLIVES]);
     complete("a crash and a restart", &model);
 }
 
@@ -142,9 +147,9 @@ fn every_client_that_waits_enters_once_there_are_no_more_faults() {
     let factor: u64 = env::var("CONCLAVE_MODEL_FACTOR").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let mut steps = 0;
     for seed in 0..150 * factor {
-        steps += walk_all::<Views<RicartAgrawala>>(seed)
+        steps += walk_all::<Permissions>(seed)
             .unwrap_or_else(|broken| panic!("seed {seed}: {}\n{}", broken.property, broken.trace));
-        steps += walk_all::<Views<SuzukiKasami>>(seed)
+        steps += walk_all::<Token>(seed)
             .unwrap_or_else(|broken| panic!("seed {seed}: {}\n{}", broken.property, broken.trace));
     }
     println!("views, healing: {} walks of each machine, {steps} steps", 150 * factor);

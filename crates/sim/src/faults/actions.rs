@@ -1,5 +1,7 @@
 //! What happens to processes and connections: faults, dials, closes.
 
+use std::time::Duration;
+
 use algorithms::drive::Driver;
 use algorithms::{Ctx, Input};
 use member::reign::Reign;
@@ -45,8 +47,11 @@ impl<S: Subject> World<'_, S> {
                 self.release(held);
             }
             Action::Elect(node) => self.command(node, Command::Elect),
-            Action::StepDown(node) => self.command(node, Command::StepDown),
-            Action::Transfer(from, to) => self.command(from, Command::Transfer(self.id(to))),
+            Action::StepDown(node) => self.command(node, Command::StepDown(None)),
+            Action::Rest(node, ns) => self.command(node, Command::StepDown(Some(Duration::from_nanos(ns)))),
+            Action::Transfer(from, to) => self.command(from, Command::Transfer { to: self.id(to), hold: false }),
+            Action::Hold(from, to) => self.command(from, Command::Transfer { to: self.id(to), hold: true }),
+            Action::Maintain(node, paused) => self.command(node, Command::Pause(paused)),
             Action::Attach(node) => self.attach(node),
             Action::Detach(node) => self.detach(node),
             Action::Wipe(node) => self.wipe(node),

@@ -77,7 +77,7 @@ impl<S: Subject> World<'_, S> {
     pub(super) fn written(&mut self, node: usize) {
         let process = &mut self.processes[node];
         let Some((record, barrier)) = process.disk.finish() else { return };
-        process.settings.write_time = Duration::from_nanos(self.now - process.disk.begun);
+        process.settings.from_driver.write_time = Duration::from_nanos(self.now - process.disk.begun);
         if process.disk.writes_under_way() > 0 {
             self.begin_write(node);
         }

@@ -41,6 +41,7 @@ use world::{BACKOFF_MAX, DIAL_TIMEOUT, World};
 /// Tells the generator of changes from those of other faults.
 const PRIORITIES: u64 = 0x7072_696f_7269_7479;
 const CHANGES: u64 = 0x6d65_6d62_6572_7321;
+const MAINTENANCE: u64 = 0x7061_7573_6520_6974;
 /// By then all members are in the list again.
 const RESTORED: Duration = Duration::from_secs(16);
 /// How long an agreement is observed.
@@ -122,6 +123,9 @@ fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, tra
     if S::TAKES_PRIORITIES {
         plan.add_priorities(&view, &settings, &mut Rng::new(seed ^ PRIORITIES));
     }
+    if S::TAKES_MAINTENANCE {
+        plan.add_maintenance(nodes, &mut Rng::new(seed ^ MAINTENANCE));
+    }
     if changes {
         plan.add_changes(&view, &mut Rng::new(seed ^ CHANGES));
     }
@@ -193,5 +197,7 @@ fn bound(guarantee: Guarantee, settings: &Settings, plan: &Plan, nodes: usize) -
     // A voter settles; a winner that did not come to lead is left out for a while.
     let reign = if guarantee == Guarantee::Component { Duration::ZERO } else { 4 * timing.lease + FORGIVE };
     let restored = if plan.kinds.contains(&FaultKind::Changes) { RESTORED } else { Duration::ZERO };
-    reign + dials + elections * 3 / 2 + timing.suspect_after * 2 + abstains + restored
+    let maintained = plan.kinds.contains(&FaultKind::Maintenance);
+    let maintained = if maintained { Duration::from_nanos(plan::MAINTAINED) } else { Duration::ZERO };
+    reign + maintained + dials + elections * 3 / 2 + timing.suspect_after * 2 + abstains + restored
 }

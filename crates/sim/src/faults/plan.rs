@@ -18,6 +18,8 @@ const SLEW_PPM: u64 = 83_333;
 /// After the heal the operator adds the members again, one at a time, until a leader has done so.
 const RESTORES: u64 = 150;
 const RESTORE_EVERY: u64 = 100 * MS;
+/// So long after the heal all orders of maintenance have ended: a leader waits for a held successor no longer.
+pub(crate) const MAINTAINED: u64 = 4 * SECOND;
 
 /// The kinds of faults. Each seed switches some off altogether: a defect that shows only in the absence of another
 /// fault would never be found if all were always on.
@@ -47,10 +49,12 @@ pub enum FaultKind {
     Changes,
     /// The operator, or a command of each member, changes priorities.
     Priorities,
+    /// The operator pauses the cluster and ends that, holds leaders and lets members rest.
+    Maintenance,
 }
 
 impl FaultKind {
-    pub const ALL: [FaultKind; 17] = [
+    pub const ALL: [FaultKind; 18] = [
         FaultKind::Kill,
         FaultKind::KillMidStep,
         FaultKind::Restart,
@@ -68,6 +72,7 @@ impl FaultKind {
         FaultKind::Children,
         FaultKind::Changes,
         FaultKind::Priorities,
+        FaultKind::Maintenance,
     ];
 
     pub fn name(self) -> &'static str {
@@ -89,6 +94,7 @@ impl FaultKind {
             FaultKind::Children => "children",
             FaultKind::Changes => "changes",
             FaultKind::Priorities => "priorities",
+            FaultKind::Maintenance => "maintenance",
         }
     }
 }
@@ -107,8 +113,14 @@ pub(crate) enum Action {
     Mend(usize, usize),
     Elect(usize),
     StepDown(usize),
+    /// If it leads it steps down and rests for so many nanoseconds.
+    Rest(usize, u64),
     /// If the first leads it is told to hand over to the second.
     Transfer(usize, usize),
+    /// The same, and no better member takes over from the second.
+    Hold(usize, usize),
+    /// The member takes an order of a pause, or of its end.
+    Maintain(usize, bool),
     /// A child process begins to depend on this member's leadership, or ends by itself.
     Attach(usize),
     Detach(usize),
@@ -163,7 +175,7 @@ impl Plan {
             vec![FaultKind::Kill, FaultKind::KillMidStep]
         } else {
             let share = rng.between(25, 90);
-            let apart = [FaultKind::Slew, FaultKind::Changes, FaultKind::Priorities];
+            let apart = [FaultKind::Slew, FaultKind::Changes, FaultKind::Priorities, FaultKind::Maintenance];
             let possible = FaultKind::ALL.into_iter().filter(|kind| !apart.contains(kind));
             let possible = possible.filter(|&kind| kind != FaultKind::Wipe || quorum);
             possible.filter(|_| rng.chance(share)).collect()
@@ -208,8 +220,6 @@ impl Plan {
     /// from a generator of its own, as slews are. No disk is lost: of two voters nobody could tell what was granted.
     pub(crate) fn add_changes(&mut self, view: &View, rng: &mut Rng) {
         self.kinds.push(FaultKind::Changes);
-        // The raised member may be in no list.
-        self.raised = None;
         self.actions.retain(|(_, action)| !matches!(action, Action::Wipe(_)));
         let listed = |at: usize, role| Listed { uid: view.members()[at], role, address: String::new() };
         for _ in 0..rng.between(10, 40) {
@@ -246,6 +256,38 @@ impl Plan {
         if settings.election.wins == Wins::Highest {
             self.actions.push((self.heal_at + MS, Action::Priority(raised, u32::MAX)));
             self.raised = Some(raised).filter(|&at| settings.may_lead(view.members()[at].id));
+        }
+        self.actions.sort_by_key(|action| action.0);
+    }
+}
+
+impl Plan {
+    /// In a third of the runs the operator pauses the cluster and ends that, holds leaders and lets members rest. After the heal
+    /// all of it ends: the pause by an order, the holds by an election. Drawn from a generator of its own, as slews are.
+    pub(crate) fn add_maintenance(&mut self, nodes: usize, rng: &mut Rng) {
+        if self.calm() || rng.chance(67) {
+            return;
+        }
+        self.kinds.push(FaultKind::Maintenance);
+        for _ in 0..rng.between(2, 10) {
+            let at = rng.below(self.heal_at);
+            let span = rng.between(10 * MS, 4 * SECOND);
+            let (node, to) = (rng.index(nodes), rng.index(nodes));
+            match rng.below(4) {
+                0 | 1 => {
+                    self.actions.push((at, Action::Maintain(node, true)));
+                    self.actions.push(((at + span).min(self.heal_at - 1), Action::Maintain(to, false)));
+                }
+                2 => self.actions.extend((0..nodes).map(|from| (at, Action::Hold(from, to)))),
+                _ => {
+                    let rest = (self.heal_at - at).min(span * 2);
+                    self.actions.extend((0..nodes).map(|node| (at, Action::Rest(node, rest))));
+                }
+            }
+        }
+        for node in 0..nodes {
+            self.actions.push((self.heal_at + MAINTAINED / 2, Action::Maintain(node, false)));
+            self.actions.push((self.heal_at + MAINTAINED, Action::Elect(node)));
         }
         self.actions.sort_by_key(|action| action.0);
     }
@@ -345,7 +387,8 @@ impl Drawing<'_> {
             | FaultKind::Drift
             | FaultKind::Slew
             | FaultKind::Changes
-            | FaultKind::Priorities => {}
+            | FaultKind::Priorities
+            | FaultKind::Maintenance => {}
         }
     }
 

@@ -105,7 +105,7 @@ impl<S: Subject> Process<S> {
     /// All that is lost with the process. Of the writes under way the first `survive` reach the disk.
     pub(crate) fn die(&mut self, survive: usize) {
         self.driver = None;
-        self.settings.write_time = Duration::ZERO;
+        self.settings.from_driver.write_time = Duration::ZERO;
         self.paused = false;
         self.disk.lose_writes(survive);
         self.wakes_at = None;

@@ -11,6 +11,8 @@ pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Set
     const HAS_TERMS: bool = false;
     /// Can it be told other priorities?
     const TAKES_PRIORITIES: bool = false;
+    /// Does it obey orders of maintenance?
+    const TAKES_MAINTENANCE: bool = false;
 
     /// The published state vector, for algorithms whose correctness is stated over one.
     fn state_vector(&self) -> Option<StateVector> {
@@ -42,6 +44,7 @@ impl<E: Election, A: Authority> Subject for Member<E, A> {
     const GUARANTEE: Guarantee = A::GUARANTEE;
     const HAS_TERMS: bool = E::HAS_TERMS;
     const TAKES_PRIORITIES: bool = !E::PLAIN_IDS;
+    const TAKES_MAINTENANCE: bool = true;
 
     fn state_vector(&self) -> Option<StateVector> {
         self.machine().state_vector()

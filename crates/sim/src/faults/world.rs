@@ -286,7 +286,7 @@ impl<'a, S: Subject> World<'a, S> {
             }
             Event::StopChildren => self.stop_child(node),
             Event::ChildrenGivenUp => self.processes[node].child = Child::None,
-            Event::PromiseEnded { .. } | Event::Reigns { .. } => {}
+            Event::PromiseEnded { .. } | Event::Reigns { .. } | Event::Mode(_) | Event::Rests(_) => {}
         }
     }
 

@@ -8,7 +8,7 @@ use algorithms::{Kind, Token};
 use super::watch::MutexObserver;
 
 /// The name of messages of the application.
-const APPLICATION: Kind = Kind { name: "application", announcement: false };
+const APPLICATION: Kind = Kind::mutex("application");
 
 /// A run from its first to its last event. Messages beyond the limit are counted only.
 #[derive(Clone, Debug)]

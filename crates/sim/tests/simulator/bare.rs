@@ -2,7 +2,7 @@
 
 use algorithms::catalog::{self, Elects, Row};
 use algorithms::{Topology, Uid, Wins};
-use sim::{Experiment, Graph, Initiators, Order, Report, Schedule};
+use sim::{Experiment, Graph, Initiators, Order, Report, Schedule, bench_row, bench_sim};
 
 const SCHEDULES: [Schedule; 2] = [Schedule::Sync, Schedule::Random];
 
@@ -230,4 +230,12 @@ fn graphs_that_are_not_connected_and_links_elsewhere_are_refused() {
     assert!(refused(graph, &[(0, 0)]).contains("a link joins 1 to itself"));
     assert!(refused(graph, &[(0, 7)]).contains("there are 4 nodes"));
     assert!(refused(sim::bench_row(), &[(0, 1)]).contains("links are for graphs"));
+}
+
+/// Here and not beside `bench_sim`: a unit test that runs the catalog compiles all of it once more.
+#[test]
+fn a_bench_counts_the_messages_of_its_run_and_its_queue_holds_them() {
+    let report = bench_sim(bench_row(), 1000, 3).expect("runs");
+    assert!(report.messages > 1000 && report.peak_in_flight >= 1000, "{report:?}");
+    assert!(report.ratio.is_finite() && report.record_bytes > 0, "{report:?}");
 }

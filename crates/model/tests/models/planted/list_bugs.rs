@@ -9,7 +9,7 @@ use member::reign::{Msg, Reign, ReignCommand, ReignEvent, VoterRecord};
 use member::{Context, ListEvent};
 use types::{MemberList, Stamp};
 
-use super::wrapper::{Bug, start, step};
+use crate::wrapper::{Bug, start, step};
 
 type List = Vec<Effect<Reign>>;
 

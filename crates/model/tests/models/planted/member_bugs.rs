@@ -5,7 +5,7 @@ use algorithms::{Ctx, Election, Input, Protocol};
 use member::reign::{Msg, ReignTimer};
 use member::{Authority, Cause, Command, Context, Envelope, Event, Member, Quorum, Record, Timer};
 
-use super::wrapper::{Bug, start, step};
+use crate::wrapper::{Bug, start, step};
 
 type Members<E> = Member<E, Quorum>;
 
@@ -62,7 +62,7 @@ impl<E: Election, A: Authority> Bug<Member<E, A>> for LeavesChildren {
         input: Input<Member<E, A>>,
         out: &mut Vec<Effect<Member<E, A>>>,
     ) {
-        if let Input::Command(Command::StepDown | Command::Transfer(_)) = input {
+        if let Input::Command(Command::StepDown(_) | Command::Transfer { .. }) = input {
             step(member, ctx, Input::Command(Command::Attached(false)), out);
         }
         step(member, ctx, input, out);

@@ -5,7 +5,7 @@ use algorithms::{Epoch, Input, Span};
 use member::Context;
 use member::reign::{LockPast, Msg, NamingMsg, Reign, ReignCommand, ReignEvent, ReignTimer, Vote, VoterRecord};
 
-use super::wrapper::{Bug, start, step};
+use crate::wrapper::{Bug, start, step};
 
 type List = Vec<Effect<Reign>>;
 

@@ -5,7 +5,7 @@ use algorithms::drive::Effect;
 use member::Context;
 use member::reign::{LossCause, Msg, Reign, ReignCommand, ReignEvent, ReignTimer};
 
-use super::wrapper::{Bug, step};
+use crate::wrapper::{Bug, step};
 
 type List = Vec<Effect<Reign>>;
 

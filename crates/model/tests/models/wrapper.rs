@@ -1,5 +1,6 @@
 //! A machine with one rule broken: the bug stands between the machine and its driver, and changes what goes in and what
-//! comes out.
+//! comes out. All bugs of a machine are one type, `one_of!` them, and the [`Mistake`] of the model chooses: a checker is
+//! compiled for this type alone, and the machine as it ships is examined in it as well, with no bug.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -9,6 +10,7 @@ use algorithms::{Ctx, Input, NodeId, Outbox, Protocol, View};
 use member::reign::Reign;
 use member::{NodeSet, Standing};
 use model::members::Class;
+use model::mistake::Mistake;
 
 pub(crate) trait Bug<M: Protocol>: Clone + Eq + Hash + Debug + Default + Send + Sync + 'static {
     fn start(ctx: &Ctx<'_, M::Settings>, stored: Option<M::Durable>, out: &mut Vec<Effect<M>>) -> M {
@@ -44,13 +46,81 @@ pub(crate) fn step<M: Protocol>(
     out.extend(std::iter::from_fn(|| effects.pop()));
 }
 
+/// One of the bugs of a machine, or none.
+pub(crate) trait Bugs<M: Protocol>: Clone + Eq + Hash + Debug + Send + Sync + 'static {
+    fn chosen(mistake: Mistake) -> Self;
+    fn start(&self, ctx: &Ctx<'_, M::Settings>, stored: Option<M::Durable>, out: &mut Vec<Effect<M>>) -> M;
+    fn step(&mut self, machine: &mut M, ctx: &Ctx<'_, M::Settings>, input: Input<M>, out: &mut Vec<Effect<M>>);
+}
+
+/// An enum of these bugs of a machine, beside `Sound`. In brackets: the type parameters of the machine.
+macro_rules! one_of {
+    ($name:ident[$($parameters:tt)*] for $machine:ty: $($bug:ident),+ $(,)?) => {
+        #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+        pub(crate) enum $name {
+            Sound,
+            $($bug($bug)),+
+        }
+
+        $(impl From<$bug> for $name {
+            fn from(bug: $bug) -> Self {
+                $name::$bug(bug)
+            }
+        })+
+
+        impl $name {
+            fn all() -> Vec<Self> {
+                vec![$name::Sound, $($name::$bug(<$bug>::default())),+]
+            }
+
+            /// The number that chooses this bug.
+            pub(crate) fn mistake(&self) -> model::mistake::Mistake {
+                let place = Self::all().iter().position(|bug| bug == self);
+                model::mistake::Mistake::at(place.expect("a bug as it begins"))
+            }
+        }
+
+        impl<$($parameters)*> $crate::wrapper::Bugs<$machine> for $name {
+            fn chosen(mistake: model::mistake::Mistake) -> Self {
+                Self::all().swap_remove(mistake.place())
+            }
+
+            fn start(
+                &self,
+                ctx: &algorithms::Ctx<'_, <$machine as algorithms::Protocol>::Settings>,
+                stored: Option<<$machine as algorithms::Protocol>::Durable>,
+                out: &mut Vec<algorithms::drive::Effect<$machine>>,
+            ) -> $machine {
+                match self {
+                    $name::Sound => $crate::wrapper::start(ctx, stored, out),
+                    $($name::$bug(_) => <$bug as $crate::wrapper::Bug<$machine>>::start(ctx, stored, out)),+
+                }
+            }
+
+            fn step(
+                &mut self,
+                machine: &mut $machine,
+                ctx: &algorithms::Ctx<'_, <$machine as algorithms::Protocol>::Settings>,
+                input: algorithms::Input<$machine>,
+                out: &mut Vec<algorithms::drive::Effect<$machine>>,
+            ) {
+                match self {
+                    $name::Sound => $crate::wrapper::step(machine, ctx, input, out),
+                    $($name::$bug(bug) => $crate::wrapper::Bug::<$machine>::step(bug, machine, ctx, input, out)),+
+                }
+            }
+        }
+    };
+}
+pub(crate) use one_of;
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Planted<M, B> {
     machine: M,
     bug: B,
 }
 
-impl<M: Protocol, B: Bug<M>> Protocol for Planted<M, B> {
+impl<M: Protocol, B: Bugs<M>> Protocol for Planted<M, B> {
     type Link = M::Link;
     type Message = M::Message;
     type Timer = M::Timer;
@@ -60,10 +130,11 @@ impl<M: Protocol, B: Bug<M>> Protocol for Planted<M, B> {
     type Settings = M::Settings;
 
     fn start(ctx: &Ctx<'_, M::Settings>, stored: Option<M::Durable>, out: &mut impl Outbox<Self>) -> Self {
-        let mut effects = Vec::new();
-        let machine = B::start(ctx, stored, &mut effects);
+        let (mistake, dice) = Mistake::split(ctx.dice);
+        let (bug, mut effects) = (B::chosen(mistake), Vec::new());
+        let machine = bug.start(&Ctx { dice, ..*ctx }, stored, &mut effects);
         pass_on(effects, out);
-        Planted { machine, bug: B::default() }
+        Planted { machine, bug }
     }
 
     fn step(&mut self, ctx: &Ctx<'_, M::Settings>, input: Input<Self>, out: &mut impl Outbox<Self>) {
@@ -76,7 +147,8 @@ impl<M: Protocol, B: Bug<M>> Protocol for Planted<M, B> {
             Input::Stored(record) => Input::Stored(record),
         };
         let mut effects = Vec::new();
-        self.bug.step(&mut self.machine, ctx, input, &mut effects);
+        let ctx = Ctx { dice: Mistake::split(ctx.dice).1, ..*ctx };
+        self.bug.step(&mut self.machine, &ctx, input, &mut effects);
         pass_on(effects, out);
     }
 
@@ -85,7 +157,7 @@ impl<M: Protocol, B: Bug<M>> Protocol for Planted<M, B> {
     }
 }
 
-fn pass_on<M: Protocol, B: Bug<M>>(effects: Vec<Effect<M>>, out: &mut impl Outbox<Planted<M, B>>) {
+fn pass_on<M: Protocol, B: Bugs<M>>(effects: Vec<Effect<M>>, out: &mut impl Outbox<Planted<M, B>>) {
     for effect in effects {
         match effect {
             Effect::Send { to, message, .. } => out.send(to, message),
@@ -98,13 +170,13 @@ fn pass_on<M: Protocol, B: Bug<M>>(effects: Vec<Effect<M>>, out: &mut impl Outbo
     }
 }
 
-impl<B: Bug<Reign>> model::reign::Subject for Planted<Reign, B> {
+impl<B: Bugs<Reign>> model::reign::Subject for Planted<Reign, B> {
     fn reign(&self) -> &Reign {
         &self.machine
     }
 }
 
-impl<M: model::members::Subject, B: Bug<M>> model::members::Subject for Planted<M, B> {
+impl<M: model::members::Subject, B: Bugs<M>> model::members::Subject for Planted<M, B> {
     const LEASES: bool = M::LEASES;
     const TERMS: bool = M::TERMS;
 
@@ -129,7 +201,7 @@ impl<M: model::members::Subject, B: Bug<M>> model::members::Subject for Planted<
     }
 }
 
-impl<M: algorithms::Election, B: Bug<M>> algorithms::Election for Planted<M, B> {
+impl<M: algorithms::Election, B: Bugs<M>> algorithms::Election for Planted<M, B> {
     const LIFE: algorithms::Life = M::LIFE;
     const HAS_TERMS: bool = M::HAS_TERMS;
     const CHANCE_DECIDES: bool = M::CHANCE_DECIDES;
@@ -144,7 +216,7 @@ impl<M: algorithms::Election, B: Bug<M>> algorithms::Election for Planted<M, B> 
     }
 }
 
-impl<M: model::views::Subject, B: Bug<M>> model::views::Subject for Planted<M, B> {
+impl<M: model::views::Subject, B: Bugs<M>> model::views::Subject for Planted<M, B> {
     type Machine = M::Machine;
 
     fn views(&self) -> &locks::views::Views<M::Machine> {
