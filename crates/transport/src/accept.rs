@@ -11,20 +11,20 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
-use types::Access;
 
 use crate::admit::Claim;
 use crate::certificate::Certificate;
 use crate::chaos::FaultMap;
 use crate::codec;
 use crate::dial::{Connected, DialError};
+use crate::dial_log::DialLog;
 use crate::exchange::{Channel, ExchangeError, SecureChannel};
 use crate::frame::{FLIGHT_MAX_BYTES, FrameError};
 use crate::handshake::{
     ANYBODY, Answer, Identity, PeerId, Refusal, RefuseCode, Reply, Verdict, check_dialler, check_key_id,
 };
 use crate::handshake_thread;
-use crate::hello::{AcceptorHello, DiallerHello, HEADER_BYTES, Header, HelloError, SPOKEN};
+use crate::hello::{AcceptorHello, DiallerHello, HEADER_BYTES, Header, HelloError, spoken};
 use crate::keyring::Proof;
 use crate::loglimit::{LogLimit, Topic};
 use crate::noise;
@@ -48,6 +48,7 @@ pub(crate) struct Context {
     pub(crate) handshake_deadline: Duration,
     pub(crate) unauthenticated_max: usize,
     pub(crate) log_limit: LogLimit,
+    pub(crate) dial_log: DialLog,
     pub(crate) faults: FaultMap,
     pub(crate) seen: Seen,
     pub(crate) sources: Arc<Sources>,
@@ -210,7 +211,7 @@ async fn secure(mut channel: Channel, context: &Context) -> Result<SecureChannel
                     no_session(channel, refusal, hint)
                 }
                 HelloError::NoCommonVersion(_) | HelloError::NoVersions => {
-                    no_session(channel, refusal, SPOKEN.to_bytes().to_vec())
+                    no_session(channel, refusal, spoken().to_bytes().to_vec())
                 }
                 HelloError::Foreign | HelloError::Malformed(_) => Err(ExchangeError::from(error).into()),
             };
@@ -220,7 +221,7 @@ async fn secure(mut channel: Channel, context: &Context) -> Result<SecureChannel
     // A member has all keys: `Net::start` has checked it.
     let Some(first) = proof.key_id(theirs.access) else { return Err(ExchangeError::Closed.into()) };
     let other_key = |channel| {
-        let hint = Header { versions: SPOKEN, access: theirs.access, key_id: first }.to_bytes();
+        let hint = Header { versions: spoken(), access: theirs.access, key_id: first }.to_bytes();
         let refusal = check_key_id(theirs.key_id, first).err();
         let refusal = refusal.unwrap_or_else(|| Refusal::new(RefuseCode::Secret, "wrong secret"));
         no_session(channel, refusal, hint.to_vec())
@@ -228,14 +229,16 @@ async fn secure(mut channel: Channel, context: &Context) -> Result<SecureChannel
     match &*proof {
         Proof::Secret { keys, .. } => {
             let Some(key) = keys.named(theirs.access, theirs.key_id) else { return other_key(channel) };
-            let ours = Header { versions: SPOKEN, access: theirs.access, key_id: key.id }.to_bytes();
+            let ours = Header { versions: spoken(), access: theirs.access, key_id: key.id }.to_bytes();
             let (session, answer) =
                 noise::accept(key, &hello[..HEADER_BYTES], message, &ours).map_err(ExchangeError::from)?;
             channel.send(&[&ours[..], &answer].concat()).await?;
-            Ok(channel.secure(session, theirs.access))
+            let mut channel = channel.secure(session, theirs.access);
+            channel.newer = theirs.is_newer();
+            Ok(channel)
         }
         Proof::Certificate(_) if theirs.key_id != BY_CERTIFICATE => other_key(channel),
-        Proof::Certificate(own) => secure_by_certificate(channel, own, theirs.access, &hello).await,
+        Proof::Certificate(own) => secure_by_certificate(channel, own, &theirs, &hello).await,
     }
 }
 
@@ -243,10 +246,10 @@ async fn secure(mut channel: Channel, context: &Context) -> Result<SecureChannel
 async fn secure_by_certificate(
     mut channel: Channel,
     own: &Certificate,
-    access: Access,
+    header: &Header,
     hello: &[u8],
 ) -> Result<SecureChannel, AcceptError> {
-    let ours = Header { versions: SPOKEN, access, key_id: BY_CERTIFICATE }.to_bytes();
+    let ours = Header { versions: spoken(), access: header.access, key_id: BY_CERTIFICATE }.to_bytes();
     let (theirs, flight) = hello.split_at(HEADER_BYTES);
     let (accepting, mut flight) = (own.clone(), flight.to_vec());
     let begun = handshake_thread::run(move || tls::accept(&accepting, &mut flight)).await;
@@ -266,8 +269,8 @@ async fn secure_by_certificate(
             return Err(AcceptError::NoSession(Box::new(NoSession { channel, refusal, hint: alert })));
         }
     };
-    let mut channel = channel.secure(session, access);
-    channel.holder = Some(holder);
+    let mut channel = channel.secure(session, header.access);
+    (channel.holder, channel.newer) = (Some(holder), header.is_newer());
     if channel.receive_bytes().await? != [theirs, &ours].concat() {
         return Err(ExchangeError::from(FrameError::NotAuthentic).into());
     }

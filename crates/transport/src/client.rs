@@ -1,14 +1,13 @@
 //! The client's side of a connection, for `ctl` and library clients.
 
-use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
-use tokio::net::TcpStream;
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 use types::Access;
 
@@ -79,7 +78,7 @@ pub async fn connect_client(address: &str, settings: &ClientSettings) -> Result<
 
 impl AsFd for ClientConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.sender.stream.as_fd()
+        self.sender.stream.as_ref().as_fd()
     }
 }
 
@@ -117,7 +116,7 @@ impl ClientConnection {
 /// The half of a connection that sends.
 #[derive(Debug)]
 pub struct ClientSender {
-    stream: Arc<TcpStream>,
+    stream: OwnedWriteHalf,
     sealer: Sealer,
     output: BytesMut,
 }
@@ -160,12 +159,18 @@ impl ClientSender {
 /// The half of a connection that receives.
 #[derive(Debug)]
 pub struct ClientReceiver {
-    stream: Arc<TcpStream>,
+    stream: OwnedReadHalf,
     opener: Opener,
     input: BytesMut,
+    newer: bool,
 }
 
 impl ClientReceiver {
+    /// Does the member speak a version that this process does not know?
+    pub fn speaks_newer(&self) -> bool {
+        self.newer
+    }
+
     /// The next frame; `None` once the member has closed the connection. Cancel-safe.
     pub async fn recv(&mut self) -> Result<Option<Bytes>, RecvError> {
         let mut frame = BytesMut::new();
@@ -184,14 +189,10 @@ impl ClientReceiver {
                     Kind::Ping | Kind::Pong => continue,
                 }
             }
-            // Nobody else waits for input.
-            poll_fn(|cx| self.stream.poll_read_ready(cx)).await?;
             self.input.reserve(READ_STEP_BYTES);
-            match self.stream.try_read_buf(&mut self.input) {
-                Ok(0) => return if self.input.is_empty() { Ok(false) } else { Err(RecvError::Truncated) },
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error.into()),
+            // A read that does not fill the buffer has emptied the socket: the runtime knows that, and does not read once more.
+            if self.stream.read_buf(&mut self.input).await? == 0 {
+                return if self.input.is_empty() { Ok(false) } else { Err(RecvError::Truncated) };
             }
         }
     }
@@ -204,10 +205,10 @@ async fn connect(address: &str, settings: &ClientSettings) -> Result<ClientConne
     let access = settings.keyring.access().map_or(Access::Operator, |access| access.min(Access::Operator));
     let introduced = introduce(stream, &settings.keyring.current(), access, &hello, check).await?;
     let Welcomed { channel, acceptor: member, .. } = introduced.verdict().await?;
-    let SecureChannel { stream, input, session: Session { sealer, opener }, .. } = channel;
-    let stream = Arc::new(stream);
-    let sender = ClientSender { stream: Arc::clone(&stream), sealer, output: BytesMut::new() };
-    Ok(ClientConnection { sender, receiver: ClientReceiver { stream, opener, input }, member })
+    let SecureChannel { stream, input, session: Session { sealer, opener }, newer, .. } = channel;
+    let (reading, writing) = stream.into_split();
+    let sender = ClientSender { stream: writing, sealer, output: BytesMut::new() };
+    Ok(ClientConnection { sender, receiver: ClientReceiver { stream: reading, opener, input, newer }, member })
 }
 
 impl From<HandshakeError> for ConnectError {

@@ -48,6 +48,13 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     }
 }
 
+/// Decodes a value of a far side that speaks a later version: fields that it has added at the end are left out.
+pub fn decode_newer<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
+    let config = config().with_limit::<{ GROWTH * crate::frame::FRAME_MAX_BYTES }>();
+    let bytes = &bytes[..bytes.len().min(crate::frame::FRAME_MAX_BYTES)];
+    bincode::serde::decode_from_slice(bytes, config).map(|(value, _)| value).map_err(CodecError::Decode)
+}
+
 fn decode_within<T: DeserializeOwned>(bytes: &[u8], config: impl Config) -> Result<T, CodecError> {
     let (value, used) = bincode::serde::decode_from_slice(bytes, config).map_err(CodecError::Decode)?;
     match bytes.len() - used {
@@ -73,6 +80,15 @@ mod tests {
         Empty,
         Words(Vec<String>),
         Pair { key: u64, value: Option<Vec<u8>> },
+    }
+
+    #[test]
+    fn fields_that_a_later_version_adds_at_the_end_are_left_out() {
+        let mut bytes = to_vec(&Sample::Words(vec!["ring".into()])).unwrap();
+        bytes.extend([7, 7]);
+        assert!(matches!(decode::<Sample>(&bytes), Err(CodecError::Trailing { extra: 2 })));
+        assert_eq!(decode_newer::<Sample>(&bytes).unwrap(), Sample::Words(vec!["ring".into()]));
+        assert!(decode_newer::<Sample>(&[9, 7, 7]).is_err(), "a kind that this version does not know");
     }
 
     #[test]

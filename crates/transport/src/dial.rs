@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 use types::Access;
 
 use crate::accept::Context;
+use crate::dial_log::Urgency;
 use crate::dialler::{HandshakeError, Welcomed, introduce};
 use crate::exchange::{ExchangeError, SecureChannel};
 use crate::handshake::{ANYBODY, Identity, Incarnation, PeerId, Refusal, RefuseCode};
 use crate::hello::{DiallerHello, PeerHello};
-use crate::loglimit::Topic;
+use crate::resolver::resolve;
 use crate::socket;
 
 /// The parameters of one attempt.
@@ -93,7 +94,7 @@ impl Dial {
         let result = self.connect_and_authenticate(context, stage).await;
         match &result {
             Err(DialError::Refused(refusal)) => self.log_refusal(context, refusal),
-            Err(DialError::Unreachable(why)) => debug!(peer = self.peer, address = %self.address, why, "dial failed"),
+            Err(DialError::Unreachable(why)) => self.log_unreachable(context, why),
             Ok(_) | Err(DialError::Cancelled) => {}
         }
         result
@@ -154,15 +155,42 @@ impl Dial {
 
     fn log_refusal(&self, context: &Context, refusal: &Refusal) {
         let Refusal { code, text } = refusal;
-        let topic = Topic::Dial { to: self.peer, code: *code };
-        if *code != RefuseCode::AlreadyConnected && context.log_limit.allows(topic) {
+        if *code != RefuseCode::AlreadyConnected && context.dial_log.failed(self.peer, text, Urgency::Lasting) {
             warn!(peer = self.peer, address = %self.address, ?code, ?text, "no connection: refused");
+        }
+    }
+
+    fn log_unreachable(&self, context: &Context, why: &str) {
+        // A refusal that counts as not reached has its line already.
+        let cause = why.strip_prefix(&self.address).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why);
+        if context.dial_log.failed(self.peer, cause, Urgency::Passing) {
+            warn!(peer = self.peer, address = %self.address, cause, "no connection; dialling on");
+        } else {
+            debug!(peer = self.peer, address = %self.address, cause, "dial failed");
         }
     }
 }
 
-/// Asks the process at this address for its id, and logs a refusal.
-pub(crate) async fn ask(
+/// Asks the process at this address for its id, and logs why it tells none.
+pub(crate) async fn ask(context: &Context, address: &str, attempt: u64, connect_timeout: Duration) -> Option<PeerId> {
+    let (cause, urgency) = match ask_once(context, address, attempt, connect_timeout).await {
+        Ok(id) => {
+            if context.dial_log.ended(ANYBODY) {
+                info!(address, id, "introduced");
+            }
+            return Some(id);
+        }
+        Err(DialError::Refused(refusal)) => (format!("{address}: {}", refusal.text), Urgency::Lasting),
+        Err(DialError::Unreachable(why)) => (why, Urgency::Passing),
+        Err(DialError::Cancelled) => return None,
+    };
+    if context.dial_log.failed(ANYBODY, &cause, urgency) {
+        warn!(address, cause, "no introduction; dialling on");
+    }
+    None
+}
+
+async fn ask_once(
     context: &Context,
     address: &str,
     attempt: u64,
@@ -179,13 +207,7 @@ pub(crate) async fn ask(
     let asking = introduce(stream, &proof, Access::Member, &hello, |acceptor| me.check_acceptor(acceptor, ANYBODY));
     let introduced =
         timeout(context.handshake_deadline, asking).await.map_err(|_| unreachable("handshake timed out"))?;
-    let id = introduced.map(|introduced| introduced.acceptor.id).map_err(DialError::from);
-    if let Err(DialError::Refused(Refusal { code, text })) = &id
-        && context.log_limit.allows(Topic::Dial { to: ANYBODY, code: *code })
-    {
-        warn!(address, ?code, ?text, "no introduction: refused");
-    }
-    id
+    introduced.map(|introduced| introduced.acceptor.id).map_err(DialError::from)
 }
 
 /// How this process introduces itself to a peer.
@@ -200,7 +222,7 @@ pub(crate) fn hello(me: &Identity, to: PeerId, attempt: u64) -> DiallerHello {
 pub(crate) async fn connect(address: &str, attempt: u64) -> io::Result<TcpStream> {
     let mut addresses: Vec<SocketAddr> = match address.parse() {
         Ok(literal) => vec![literal],
-        Err(_) => lookup_host(address).await?.collect(),
+        Err(_) => resolve(address).await?,
     };
     if addresses.is_empty() {
         return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));

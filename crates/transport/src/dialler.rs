@@ -14,7 +14,7 @@ use crate::exchange::{Channel, ExchangeError, SecureChannel};
 use crate::frame::{FLIGHT_MAX_BYTES, FrameError};
 use crate::handshake::{Answer, Refusal, RefuseCode, Reply, Verdict, check_acceptors_holder, check_key_id};
 use crate::handshake_thread;
-use crate::hello::{AcceptorHello, DiallerHello, FIRST, HEADER_BYTES, Header, HelloError, SPOKEN, Versions};
+use crate::hello::{AcceptorHello, DiallerHello, FIRST, HEADER_BYTES, Header, HelloError, SPOKEN, Versions, spoken};
 use crate::keyring::Proof;
 use crate::noise::{Dialling, NoiseError};
 use crate::secret::{BY_CERTIFICATE, Keys};
@@ -110,15 +110,18 @@ async fn secure_by_secret(mut channel: Channel, keys: &Keys, access: Access) -> 
         let text = format!("this secret is not for a {access}");
         return Err(HandshakeError::Secret(Refusal::new(RefuseCode::Secret, text)));
     };
-    let header = Header { versions: SPOKEN, access, key_id: key.id };
+    let header = Header { versions: spoken(), access, key_id: key.id };
     let (dialling, message) = Dialling::begin(key, &header.to_bytes()).map_err(ExchangeError::from)?;
     channel.send(&[&header.to_bytes()[..], &message].concat()).await?;
     let answer = channel.receive().await?;
-    let (session, bound) = dialling.finish(read_answer(&answer, &header)?).map_err(ExchangeError::from)?;
+    let (theirs, message) = read_answer(&answer, &header)?;
+    let (session, bound) = dialling.finish(message).map_err(ExchangeError::from)?;
     if answer[..HEADER_BYTES] != bound {
         return Err(ExchangeError::from(NoiseError::NotAuthentic).into());
     }
-    Ok(channel.secure(session, access))
+    let mut channel = channel.secure(session, access);
+    channel.newer = theirs.is_newer();
+    Ok(channel)
 }
 
 /// Exchanges the headers and the three flights of TLS, and repeats both headers inside the session.
@@ -127,15 +130,15 @@ async fn secure_by_certificate(
     own: &Certificate,
     access: Access,
 ) -> Result<SecureChannel, HandshakeError> {
-    let header = Header { versions: SPOKEN, access, key_id: BY_CERTIFICATE };
+    let header = Header { versions: spoken(), access, key_id: BY_CERTIFICATE };
     let refused = |refusal| HandshakeError::Secret(refusal);
     let dialling = own.clone();
     let begun = handshake_thread::run(move || tls::dial(&dialling)).await.ok_or(ExchangeError::Closed)?;
     let (shaking, flight) = begun.map_err(|no| refused(no.refusal))?;
     channel.send(&[&header.to_bytes()[..], &flight].concat()).await?;
     let answer = channel.receive_up_to(FLIGHT_MAX_BYTES).await?;
-    let mut flight = read_answer(&answer, &header)?.to_vec();
-    let theirs = answer[..HEADER_BYTES].to_vec();
+    let (acceptors, flight) = read_answer(&answer, &header)?;
+    let (mut flight, theirs) = (flight.to_vec(), answer[..HEADER_BYTES].to_vec());
     let finished = handshake_thread::run(move || shaking.finish(&mut flight)).await.ok_or(ExchangeError::Closed)?;
     let (session, holder, flight) = match finished {
         Ok(finished) => finished,
@@ -147,13 +150,14 @@ async fn secure_by_certificate(
     };
     channel.send(&flight).await?;
     let mut channel = channel.secure(session, access);
-    channel.holder = Some(holder);
+    (channel.holder, channel.newer) = (Some(holder), acceptors.is_newer());
     channel.send_bytes(&[&header.to_bytes()[..], &theirs].concat()).await?;
     Ok(channel)
 }
 
-/// The second message of Noise or the flight of TLS, unless the answer is a hint why there is none.
-pub(crate) fn read_answer<'a>(answer: &'a [u8], ours: &Header) -> Result<&'a [u8], HandshakeError> {
+/// The acceptor's header, and the second message of Noise or the flight of TLS, unless the answer is a hint why there is
+/// none.
+pub(crate) fn read_answer<'a>(answer: &'a [u8], ours: &Header) -> Result<(Header, &'a [u8]), HandshakeError> {
     if answer.starts_with(FIRST_REFUSAL) {
         return Err(HandshakeError::Version(FIRST));
     }
@@ -166,7 +170,7 @@ pub(crate) fn read_answer<'a>(answer: &'a [u8], ours: &Header) -> Result<&'a [u8
         return Err(ExchangeError::from(HelloError::Malformed(text)).into());
     }
     check_key_id(ours.key_id, theirs.key_id).map_err(HandshakeError::Secret)?;
-    Ok(message)
+    Ok((theirs, message))
 }
 
 impl Introduced {

@@ -102,7 +102,7 @@ impl Honest {
             incarnation: Incarnation { counter: 3, nonce: 4 },
             facts: vec![("algorithm".to_owned(), "bully".to_owned()), ("lease".to_owned(), "5s".to_owned())],
             cluster_id: crate::handshake::KnownId::default(),
-            list: crate::handshake::KnownList::default(),
+            list: crate::list_fact::KnownList::default(),
             keyring: Keyring::from(secret.clone()),
         };
         let keys = Keys::new(Some(&secret));
@@ -165,7 +165,7 @@ fn second(honest: &Honest, dice: &mut Dice) -> bool {
     let header = header(&honest.keys);
     match read_answer(&dice.mutated(&original), &header) {
         // Fresh keys take most of the time of all cases.
-        Ok(message) if dice.below(16) == 0 => {
+        Ok((_, message)) if dice.below(16) == 0 => {
             let (dialling, _) = Dialling::begin(key(&honest.keys), &header.to_bytes()).unwrap();
             assert!(dialling.finish(message).is_err(), "an invented second message was authenticated");
             true

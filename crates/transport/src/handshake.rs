@@ -17,17 +17,17 @@
 //! key answers with its header, and version 1, which knows neither, gets a refusal in its own encoding.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 use types::Access;
 pub use types::Incarnation;
-use types::Stamp;
 
 use crate::certificate::Holder;
 use crate::hello::{AcceptorHello, DiallerHello};
 use crate::keyring::Keyring;
+use crate::list_fact::{self, KnownList};
 use crate::secret::{BY_CERTIFICATE, KeyId, NO_KEY};
 
 /// The id of a member.
@@ -39,7 +39,7 @@ pub type Facts = Vec<(String, String)>;
 const REFUSAL_TEXT_MAX_BYTES: usize = 2 << 10;
 /// The fact that is compared only where both sides have it.
 const CLUSTER_ID: &str = "cluster-id";
-/// The fact that is compared only between members whose lists have one stamp: its value is the stamp and the digest.
+/// The fact that is compared only between members whose lists have one stamp; see [`list_fact`].
 const MEMBERS: &str = "members";
 /// In place of the id of the dialled process: the dialler asks for that id, and makes no connection.
 pub(crate) const ANYBODY: PeerId = 0;
@@ -130,21 +130,6 @@ impl KnownId {
     }
 }
 
-/// The stamp and the digest of this process's member list, once it has one. Both change while the process runs.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct KnownList(Arc<Mutex<Option<(Stamp, u64)>>>);
-
-impl KnownList {
-    pub(crate) fn set(&self, stamp: Stamp, digest: u64) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((stamp, digest));
-    }
-
-    fn fact(&self) -> Option<(String, String)> {
-        let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.map(|(stamp, digest)| (MEMBERS.to_owned(), format!("{stamp} {digest:016x}")))
-    }
-}
-
 /// The acceptor's answer to a hello.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
@@ -214,7 +199,7 @@ impl Identity {
     pub(crate) fn told_facts(&self) -> Facts {
         let mut facts = self.facts.clone();
         facts.extend(self.cluster_id.0.get().map(|id| (CLUSTER_ID.to_owned(), id.clone())));
-        facts.extend(self.list.fact());
+        facts.extend(self.list.value().map(|list| (MEMBERS.to_owned(), list)));
         facts
     }
 
@@ -228,9 +213,18 @@ impl Identity {
             .chain(extra)
             .map(|(name, _)| (name, our_values.get(name.as_str()), their_values.get(name.as_str())))
             .filter(|(name, ours, theirs)| ours != theirs && is_compared(name, *ours, *theirs))
-            .map(|(name, ours, theirs)| {
-                let name = name.escape_debug();
-                format!("{name}: n{} has {}, n{peer} has {}", self.id, show(ours), show(theirs))
+            .flat_map(|(name, ours, theirs)| {
+                let entries = match (ours, theirs) {
+                    (Some(ours), Some(theirs)) if name == MEMBERS => list_fact::differences(ours, theirs),
+                    _ => Vec::new(),
+                };
+                if entries.is_empty() { vec![(String::new(), show(ours), show(theirs))] } else { entries }
+                    .into_iter()
+                    .map(|(entry, ours, theirs)| {
+                        let name = [name.escape_debug().to_string(), entry].join(" ");
+                        format!("{}: n{} has {ours}, n{peer} has {theirs}", name.trim_end(), self.id)
+                    })
+                    .collect::<Vec<_>>()
             })
             .collect();
         if differences.is_empty() {
@@ -244,8 +238,7 @@ impl Identity {
 /// that have an older one; two lists with one stamp cannot both be right.
 fn is_compared(name: &str, ours: Option<&&str>, theirs: Option<&&str>) -> bool {
     let (Some(ours), Some(theirs)) = (ours, theirs) else { return name != CLUSTER_ID && name != MEMBERS };
-    let stamp = |value: &str| value.split(' ').next().map(str::to_owned);
-    name != MEMBERS || stamp(ours) == stamp(theirs)
+    name != MEMBERS || list_fact::same_stamp(ours, theirs)
 }
 
 fn by_name(facts: &Facts) -> BTreeMap<&str, &str> {

@@ -165,13 +165,13 @@ fn the_text_of_a_refusal_from_the_wire_is_bounded_and_cannot_rewrite_a_terminal(
 fn only_lists_with_one_stamp_and_different_members_refuse_each_other() {
     let told = |stamp, digest| {
         let other = identity();
-        other.list.set(Stamp::new(types::Epoch(stamp), 0), digest);
+        other.list.set(types::Stamp::new(types::Epoch(stamp), 0), digest, &[]);
         other.told_facts()
     };
     let checked = |ours: Option<(u64, u64)>, theirs: Facts| {
         let me = identity();
         if let Some((stamp, digest)) = ours {
-            me.list.set(Stamp::new(types::Epoch(stamp), 0), digest);
+            me.list.set(types::Stamp::new(types::Epoch(stamp), 0), digest, &[]);
         }
         me.check_hello(&hello(|role| role.facts = theirs), |id| id == 3)
     };
@@ -181,6 +181,12 @@ fn only_lists_with_one_stamp_and_different_members_refuse_each_other() {
         refusal.text.contains("0.0 0000000000000001") && refusal.text.contains("0.0 0000000000000002"),
         "{refusal}"
     );
+    let other = identity();
+    other.list.set(types::Stamp::FIRST, 2, &["2=b:7500".to_owned()]);
+    let me = identity();
+    me.list.set(types::Stamp::FIRST, 1, &["2=b:7400".to_owned()]);
+    let refusal = me.check_hello(&hello(|role| role.facts = other.told_facts()), |id| id == 3).unwrap_err();
+    assert_eq!(refusal.text, "members 2: n1 has \"b:7400\", n3 has \"b:7500\"");
     for (ours, theirs) in [
         (Some((0, 1)), told(0, 1)),
         (Some((0, 1)), told(5, 2)),

@@ -25,11 +25,14 @@ use crate::secure::Session;
 const KEEP_BYTES: usize = 4 << 10;
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of a connection that have nothing to do with each other")]
 pub(crate) struct Link {
     pub(crate) owner: Owner,
     pub(crate) address: SocketAddr,
     /// What the far end may do.
     pub(crate) access: Access,
+    /// The far end speaks a version that this process does not know.
+    pub(crate) newer: bool,
     /// There is output, and no write has been tried for it.
     pub(crate) dirty: bool,
     /// A prompt reply is in the output.
@@ -77,13 +80,14 @@ impl Link {
     pub(crate) fn new(
         owner: Owner,
         address: SocketAddr,
-        SecureChannel { stream, input, session, access, .. }: SecureChannel,
+        SecureChannel { stream, input, session, access, newer, .. }: SecureChannel,
         ready: Arc<ReadyWaker>,
     ) -> Self {
         Self {
             owner,
             address,
             access,
+            newer,
             dirty: false,
             prompt: false,
             counted_bytes: 0,
@@ -184,6 +188,11 @@ impl Link {
     /// Whether one more frame would take the output beyond `max_bytes`.
     pub(crate) fn would_exceed(&self, payload_bytes: usize, max_bytes: usize) -> bool {
         self.output.len() + self.session.wire_bytes(payload_bytes) > max_bytes
+    }
+
+    /// Output that the socket has not accepted yet.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.output.len()
     }
 
     /// Writes as much as the socket accepts; the link is woken when it accepts more.

@@ -17,8 +17,6 @@ const LINES_MAX: usize = 64;
 pub(crate) enum Topic {
     /// This member refused a dialler.
     Refused { from: IpAddr, id: Option<PeerId>, code: RefuseCode },
-    /// An acceptor refused this member, or this member refused the answer to its dial.
-    Dial { to: PeerId, code: RefuseCode },
     /// A connection with invalid bytes.
     Garbage { from: IpAddr },
     /// The listener failed.
@@ -64,11 +62,12 @@ mod tests {
     #[test]
     fn a_line_is_repeated_only_after_the_interval() {
         let limit = LogLimit::default();
-        let topic = Topic::Dial { to: 1, code: RefuseCode::Cluster };
+        let line = |id| Topic::Refused { from: Ipv4Addr::LOCALHOST.into(), id: Some(id), code: RefuseCode::Cluster };
+        let topic = line(1);
         let start = Instant::now();
         assert!(limit.allows_at(topic, start));
         assert!(!limit.allows_at(topic, start + INTERVAL / 2));
-        assert!(limit.allows_at(Topic::Dial { to: 2, code: RefuseCode::Cluster }, start));
+        assert!(limit.allows_at(line(2), start));
         assert!(limit.allows_at(topic, start + INTERVAL));
     }
 

@@ -28,13 +28,15 @@ use crate::accept::{self, Arrival, Context};
 use crate::certificate::Holder;
 use crate::chaos::FaultMap;
 use crate::dial;
+use crate::dial_log::DialLog;
 use crate::event::{ClientId, Event, EventQueue};
 use crate::frame::HANDSHAKE_FRAME_MAX_BYTES;
-use crate::handshake::{Identity, Incarnation, KnownId, KnownList, PeerId};
+use crate::handshake::{Identity, Incarnation, KnownId, PeerId};
 use crate::hello::DiallerHello;
 use crate::keyring::Proof;
 use crate::keys::ByKey;
 use crate::link::{Link, Owner};
+use crate::list_fact::KnownList;
 use crate::loglimit::LogLimit;
 use crate::peer::Peer;
 use crate::ready::ReadySet;
@@ -308,8 +310,18 @@ impl Net {
         self.events.pop()
     }
 
+    /// Have clients sent something that the last turn had no room for? The next [`Net::event`] reads it without waiting.
+    pub fn has_more_of_clients(&self) -> bool {
+        !self.turn_clients.is_empty()
+    }
+
     pub fn is_connected(&self, peer: PeerId) -> bool {
         self.link_of(peer).is_some()
+    }
+
+    /// Bytes that wait for a peer; 0 without a connection.
+    pub fn queued_bytes(&self, peer: PeerId) -> usize {
+        self.link_of(peer).map_or(0, Link::queued_bytes)
     }
 
     /// The far end of a peer's connection.
@@ -323,6 +335,12 @@ impl Net {
             Owner::Peer { incarnation, .. } => Some(incarnation),
             Owner::Client => None,
         }
+    }
+
+    /// Does this connected peer speak a version that this process does not know? Then it may send what this process cannot
+    /// read.
+    pub fn speaks_newer(&self, peer: PeerId) -> bool {
+        self.link_of(peer).is_some_and(|link| link.newer)
     }
 
     /// Counts of the traffic with a peer.
@@ -357,8 +375,14 @@ impl Net {
 
     /// From now on every handshake compares the member list with that of a peer whose list has the same stamp.
     /// Connections that exist stay.
-    pub fn set_list(&self, stamp: Stamp, digest: u64) {
-        self.context.identity.list.set(stamp, digest);
+    /// `entries`: the list in words, each `name=value`; a refusal names those that differ.
+    pub fn set_list(&self, stamp: Stamp, digest: u64, entries: &[String]) {
+        self.context.identity.list.set(stamp, digest, entries);
+    }
+
+    /// For dials that begin from now on.
+    pub fn set_dial_timeout(&mut self, timeout: Duration) {
+        self.settings.dial_timeout = timeout;
     }
 
     pub fn local_addr(&self) -> SocketAddr {
@@ -389,6 +413,7 @@ fn context(settings: &Settings) -> Context {
         handshake_deadline: settings.handshake_deadline,
         unauthenticated_max: settings.unauthenticated_max,
         log_limit: LogLimit::default(),
+        dial_log: DialLog::default(),
         faults: FaultMap::default(),
         seen: Seen::new(&settings.seen),
         sources: Arc::default(),

@@ -59,7 +59,7 @@ fn hello_of_member_2() -> DiallerHello {
         incarnation: PEER,
         facts: Vec::new(),
         cluster_id: KnownId::default(),
-        list: KnownList::default(),
+        list: crate::list_fact::KnownList::default(),
         keyring: Keyring::default(),
     };
     dial::hello(&me, 1, 1)

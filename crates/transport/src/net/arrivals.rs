@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
+use tracing::info;
+
 use super::{ARRIVALS_PER_TURN, Net};
 use crate::accept::{Accepted, Arrival, Authenticated};
 use crate::admit::{Admission, Claim, admit};
@@ -195,6 +197,9 @@ impl Net {
                     if peer.listed {
                         self.context.seen.note(id, incarnation);
                     }
+                }
+                if self.context.dial_log.ended(id) {
+                    info!(peer = id, address = %link.address, "connected again");
                 }
                 self.events.push(Event::Up { peer: id, incarnation });
             }

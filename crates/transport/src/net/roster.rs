@@ -79,6 +79,7 @@ impl Net {
             if let Some(peer) = self.peers.get_mut(&id) {
                 (peer.listed, peer.wanted, peer.dial) = (false, false, None);
             }
+            self.context.dial_log.ended(id);
             self.forget_idle_guest(id);
         }
         for (id, address) in listed {
@@ -193,7 +194,7 @@ impl Net {
         let (context, arrivals) = (Arc::clone(&self.context), self.arrivals_in.clone());
         let task = tokio::spawn(async move {
             sleep(pause).await;
-            let id = dial::ask(&context, &to, attempt, timeout).await.ok();
+            let id = dial::ask(&context, &to, attempt, timeout).await;
             // The receiver is gone once the process shuts down; then the result is not needed.
             let _ = arrivals.send(Arrival::Introduced { address: to, attempt, id }).await;
         });

@@ -182,7 +182,7 @@ async fn a_stranger_at_a_members_address_is_not_believed_whatever_it_says() {
     });
     connect(&mut one, 1, &mut two, 2).await;
     let refusal = |code: &[u8]| [&[0][..], code, b"\x05words"].concat();
-    let header = b"conclave\x00\x03\x00\x03\x00";
+    let header = b"conclave\x00\x04\x00\x04\x00";
     let mut answers: Vec<Vec<u8>> = (0..12).map(|code| refusal(&[code])).collect();
     answers.extend([refusal(&[9, 200]), b"".to_vec(), vec![0xff; 500]]);
     answers.push([&header[..], b"abcd"].concat());

@@ -186,12 +186,12 @@ async fn an_address_is_asked_again_when_its_member_is_gone() {
 #[tokio::test]
 async fn members_with_lists_of_different_stamps_connect() {
     let [mut one, mut two] = members_with::<2>(hasty);
-    one.set_list(Stamp::FIRST, 7);
-    two.set_list(Stamp::new(Epoch(4), 1), 8);
+    one.set_list(Stamp::FIRST, 7, &[]);
+    two.set_list(Stamp::new(Epoch(4), 1), 8, &[]);
     connect(&mut one, 1, &mut two, 2).await;
     let [mut one, mut two] = members_with::<2>(hasty);
-    one.set_list(Stamp::FIRST, 7);
-    two.set_list(Stamp::FIRST, 8);
+    one.set_list(Stamp::FIRST, 7, &[]);
+    two.set_list(Stamp::FIRST, 8, &[]);
     one.want(&[2]);
     let (_, event) = until(&mut [&mut one, &mut two], |who, _| who == 0).await;
     let Event::Refused { peer: 2, code: RefuseCode::Facts, text } = event else { panic!("{event:?}") };
