@@ -1,11 +1,15 @@
 //! Work that is tied to one member's leadership.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use crate::announcement::Announcement;
 use crate::connection::{ClientError, Replies};
 use crate::watch::Watch;
 use crate::wire::Response;
+
+/// The longest time that a member waits for an attached process to stop. Less than service managers wait for a member.
+pub const GRACE_MAX: Duration = Duration::from_mins(1);
 
 /// The messages to an attached client.
 #[derive(Clone, PartialEq, Eq, Debug)]

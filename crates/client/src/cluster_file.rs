@@ -102,7 +102,7 @@ impl ClusterFile {
         start.ancestors().map(|directory| directory.join(DEFAULT_CONFIG)).find(|path| path.is_file())
     }
 
-    fn parse(text: &str, path: &Path) -> Result<Self, ClusterFileError> {
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, ClusterFileError> {
         let invalid = |reason: String| ClusterFileError::Invalid { path: path.to_owned(), reason };
         let document: Document = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;
         let mut ids: Vec<u32> = document.peers.iter().map(|peer| peer.id).collect();

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use locks::LockName;
 use thiserror::Error;
@@ -22,6 +23,7 @@ use crate::chaos::Chaos;
 use crate::endpoint::Endpoint;
 use crate::ledger::LedgerPage;
 use crate::order::ClaimedName;
+use crate::reload::ReloadedKey;
 use crate::watch::Watch;
 use crate::wire::{Call, CallId, FailCode, LockPage, MemberStatus, Reply, Request, Response};
 
@@ -191,8 +193,11 @@ impl Client {
 
     /// Attaches to the member's leadership: the member sees when the attachment is dropped, and tells it to stop before
     /// it gives leadership away. It closes only with its connection, so attach over a separate connection.
-    pub async fn attach(&self) -> Result<Attachment, ClientError> {
-        let mut stop = self.open(Request::Attach).await?;
+    ///
+    /// `grace`: how long the process may need to stop, at most [`GRACE_MAX`](crate::GRACE_MAX).
+    pub async fn attach(&self, grace: Duration) -> Result<Attachment, ClientError> {
+        let grace_ms = grace.as_millis() as u64;
+        let mut stop = self.open(Request::Attach { grace_ms }).await?;
         match stop.next().await? {
             Some(Response::Done) => {}
             Some(_) => return Err(ClientError::Unexpected),
@@ -205,13 +210,20 @@ impl Client {
         self.done(Request::Elect).await
     }
 
-    pub async fn step_down(&self) -> Result<(), ClientError> {
-        self.done(Request::StepDown).await
+    /// `rest`: how long the member does not stand afterwards, if not as long as usual.
+    pub async fn step_down(&self, rest: Option<Duration>) -> Result<(), ClientError> {
+        let rest_ms = rest.map(|rest| rest.as_millis() as u64);
+        self.done(Request::StepDown { rest_ms }).await
     }
 
-    /// Asks the leader to hand over to this member.
-    pub async fn transfer(&self, to: u32) -> Result<(), ClientError> {
-        self.done(Request::Transfer { to }).await
+    /// Asks the leader to hand over to this member. `hold`: no better member takes over from it.
+    pub async fn transfer(&self, to: u32, hold: bool) -> Result<(), ClientError> {
+        self.done(Request::Transfer { to, hold }).await
+    }
+
+    /// Asks the member to pause the cluster, or to end its pause.
+    pub async fn pause(&self, paused: bool) -> Result<(), ClientError> {
+        self.done(Request::Pause { paused }).await
     }
 
     /// Asks the member to take this priority from the next election on, or none of the operator's choice.
@@ -224,9 +236,13 @@ impl Client {
         self.done(Request::Chaos(chaos)).await
     }
 
-    /// Asks the member to read its secrets or its certificate again.
-    pub async fn reload(&self) -> Result<(), ClientError> {
-        self.done(Request::Reload).await
+    /// Asks the member to read its config, and the files that it names, again. Answers with the keys that differ from those in
+    /// force before.
+    pub async fn reload(&self) -> Result<Vec<ReloadedKey>, ClientError> {
+        match self.request(Request::Reload).await? {
+            Response::Reloaded(keys) => Ok(keys),
+            _ => Err(ClientError::Unexpected),
+        }
     }
 
     /// The name under which the member records what this connection asks of it: a claim, which nothing proves.
@@ -371,7 +387,8 @@ async fn read(mut receiver: ClientReceiver, calls: Arc<Mutex<Calls>>) {
             Ok(None) => break ClientError::Closed,
             Err(error) => break ClientError::Lost(Arc::new(error)),
         };
-        match transport::codec::decode::<Reply>(&frame) {
+        let decoded = transport::codec::decode::<Reply>(&frame);
+        match decoded.or_else(|error| if receiver.speaks_newer() { newer_reply(&frame) } else { Err(error) }) {
             Ok(Reply { to, response }) => hand_over(&mut lock(&calls), to, response),
             Err(error) => break ClientError::Codec(Arc::new(error)),
         }
@@ -379,6 +396,20 @@ async fn read(mut receiver: ClientReceiver, calls: Arc<Mutex<Calls>>) {
     let mut calls = lock(&calls);
     calls.ended = Some(error);
     calls.waiting.clear();
+}
+
+/// The position of [`Response::Announced`].
+const ANNOUNCED: u32 = 1;
+
+/// A reply of a member of a later version: without the fields that this version does not know, or what stands for a reply
+/// of which this version knows nothing.
+fn newer_reply(frame: &[u8]) -> Result<Reply, CodecError> {
+    transport::codec::decode_newer(frame).or_else(|_| {
+        let (to, kind) = transport::codec::decode_newer::<(CallId, u32)>(frame)?;
+        let reason = "the member answers with what only a later version of this program knows".to_owned();
+        let failed = Response::Failed { reason, code: FailCode::BadRequest };
+        Ok(Reply { to, response: if kind == ANNOUNCED { Response::Gap { missed: 1 } } else { failed } })
+    })
 }
 
 /// A reply to a call that was dropped is dropped too. A reply that finds no room is counted, and the count is delivered
@@ -418,6 +449,20 @@ mod tests {
         hand_over(&mut calls, CallId(3), Response::Stop);
         assert_eq!((one.try_recv(), two.try_recv()), (Ok(Response::Stop), Ok(Response::Done)));
         assert!(one.try_recv().is_err() && two.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_reply_of_a_later_version_is_read_as_far_as_it_is_known() {
+        let sent = |response: &Response, more: &[u8]| {
+            let reply = Reply { to: CallId(7), response: response.clone() };
+            newer_reply(&[&transport::codec::to_vec(&reply).unwrap()[..], more].concat()).unwrap()
+        };
+        assert_eq!(sent(&Response::Done, &[1, 2]), Reply { to: CallId(7), response: Response::Done });
+        let status = Response::Status(MemberStatus::example());
+        assert_eq!(sent(&status, &[9]).response, status, "a field at the end of the status");
+        assert_eq!(newer_reply(&[7, 1, 0xff]).unwrap().response, Response::Gap { missed: 1 });
+        let unknown = newer_reply(&[7, 99]).unwrap();
+        assert!(matches!(unknown, Reply { to: CallId(7), response: Response::Failed { .. } }), "{unknown:?}");
     }
 
     #[test]

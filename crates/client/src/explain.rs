@@ -9,7 +9,7 @@ use crate::history::{Ledgers, MemberLedger, Reign, reigns};
 use crate::instant::format_instant;
 use crate::ledger::LedgerKind;
 use crate::verdict::{Electorate, Verdict, View};
-use crate::wire::MemberStatus;
+use crate::wire::{Maintenance, MemberStatus};
 
 /// A member that stepped down does not stand for this long after another member leads.
 const ABSTAINS_MS: u64 = 10_000;
@@ -64,6 +64,7 @@ pub fn explain(evidence: &Evidence<'_>) -> Explanation {
         format!("{who} is unreachable: {}.", missing.why)
     }));
     sentences.extend(links_in_words(&broken_links));
+    sentences.extend(refusals(evidence.statuses));
     let blank: Vec<u32> = evidence.statuses.iter().filter(|status| status.blank).map(|status| status.id).collect();
     if !blank.is_empty() {
         sentences.push(format!(
@@ -85,11 +86,68 @@ pub fn explain(evidence: &Evidence<'_>) -> Explanation {
         let end = expiry_in_words(status.expires_ms?, evidence.now_ms)?;
         Some(format!("The certificate of {} {end}.", status.id))
     }));
+    sentences.extend(attached(evidence.statuses));
+    sentences.extend(orders(evidence.statuses));
     if agreed.is_none() {
         sentences.extend(evidence.statuses.iter().map(|status| standing(evidence, status)));
     }
     sentences.extend(evidence.statuses.iter().filter_map(|status| abstains(evidence, status, agreed.is_some())));
     Explanation { verdict, reign, granted_by, broken_links, sentences }
+}
+
+/// Where commands run or wait under a leadership (`ctl lead`), and which members stand only then. Nothing where no
+/// command is attached and no member asks for one.
+fn attached(statuses: &[MemberStatus]) -> Vec<String> {
+    let at: Vec<u32> = statuses.iter().filter(|status| status.attached > 0).map(|status| status.id).collect();
+    let idle = |status: &&MemberStatus| status.stands_attached && status.attached == 0;
+    let idle: Vec<u32> = statuses.iter().filter(idle).map(|status| status.id).collect();
+    let mut sentences = Vec::new();
+    if let Some(leader) = statuses.iter().find(|status| status.leader == Some(status.id)) {
+        match leader.attached {
+            0 if !at.is_empty() => sentences.push(format!(
+                "Nothing is attached to the leader {}, so no command of `ctl lead` runs; commands wait at {}.",
+                leader.id,
+                list(&at)
+            )),
+            0 => {}
+            n => sentences.push(format!("Attached to the leader {}: {n} (`ctl lead`).", leader.id)),
+        }
+    }
+    if !idle.is_empty() {
+        sentences.push(format!(
+            "{} does not stand for election: stand = \"attached\", and no command of `ctl lead` waits there.",
+            list(&idle)
+        ));
+    }
+    sentences
+}
+
+/// Orders of operators that last for a while: a pause, a held leader, members that do not stand.
+fn orders(statuses: &[MemberStatus]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if let Some(pause) = Maintenance::newest(statuses).filter(|orders| orders.paused) {
+        let who = pause.keeps.map_or_else(
+            || "nobody led when the pause began, and nobody stands".to_owned(),
+            |keeps| format!("only {keeps} stands, and no member takes over from it"),
+        );
+        sentences.push(format!("The cluster is PAUSED: {who}, until `ctl resume`."));
+        let unaware: Vec<u32> = statuses.iter().filter(|status| !status.maintenance.paused).map(|s| s.id).collect();
+        if !unaware.is_empty() {
+            sentences.push(format!("{} has not heard of the pause yet.", list(&unaware)));
+        }
+    }
+    for status in statuses.iter().filter(|status| status.maintenance.held) {
+        sentences.push(format!(
+            "{} is held (`ctl transfer --hold`): no better member takes over from it until it ceases to lead, or `ctl \
+             elect`.",
+            status.id
+        ));
+    }
+    for (id, until) in statuses.iter().filter_map(|status| Some((status.id, status.maintenance.rests_until_ms?))) {
+        let until = format_instant(until);
+        sentences.push(format!("{id} does not stand until {until} (`ctl step-down --for`), unless no other can lead."));
+    }
+    sentences
 }
 
 /// A certificate that ends within this time is worth a warning.
@@ -143,7 +201,11 @@ fn headline(evidence: &Evidence<'_>, verdict: Verdict, reign: Option<&Reign>) ->
         (Verdict::Agreed { leader, epoch }, Some(reign)) => {
             let since = format_instant(reign.from_ms);
             let ago = ago(reign.from_ms, evidence.now_ms);
-            format!("{leader} leads in epoch {epoch} since {since} ({ago}): {}.", cause_in_words(reign.cause))
+            let why = match reign.cause {
+                Cause::HandedOver => "the leader before it handed over to it",
+                cause => cause_in_words(cause),
+            };
+            format!("{leader} leads in epoch {epoch} since {since} ({ago}): {why}.")
         }
         (Verdict::Agreed { leader, epoch }, None) => {
             format!("{leader} leads in epoch {epoch}; no ledger records since when.")
@@ -152,6 +214,7 @@ fn headline(evidence: &Evidence<'_>, verdict: Verdict, reign: Option<&Reign>) ->
                                 other, or were connected just now."
             .to_owned(),
         (Verdict::NoQuorum, _) => "Nobody leads: too few members answer.".to_owned(),
+        (Verdict::Unreachable, _) => "No member answers.".to_owned(),
         (Verdict::Electing, _) => {
             let named: BTreeSet<u32> = evidence.statuses.iter().filter_map(|status| status.leader).collect();
             match named.first() {
@@ -221,6 +284,20 @@ fn links_in_words(broken: &[(u32, u32)]) -> Vec<String> {
     .collect()
 }
 
+/// Members that refuse each other, and why. Both sides of a pair know it: one of them tells.
+fn refusals(statuses: &[MemberStatus]) -> Vec<String> {
+    let mut told = BTreeSet::new();
+    let mut sentences = Vec::new();
+    for status in statuses {
+        for (peer, why) in status.peers.iter().filter_map(|peer| Some((peer.id, peer.refusal.as_ref()?))) {
+            if told.insert((status.id.min(peer), status.id.max(peer))) {
+                sentences.push(format!("{} and {peer} refuse each other: {why}.", status.id));
+            }
+        }
+    }
+    sentences
+}
+
 fn standing(evidence: &Evidence<'_>, status: &MemberStatus) -> String {
     let id = status.id;
     let ledger = evidence.ledgers.member(id);
@@ -242,6 +319,9 @@ fn standing(evidence: &Evidence<'_>, status: &MemberStatus) -> String {
 
 /// A member that resigned is not elected for a while.
 fn abstains(evidence: &Evidence<'_>, status: &MemberStatus, agreed: bool) -> Option<String> {
+    if status.maintenance.rests_until_ms.is_some() {
+        return None;
+    }
     let entries = &evidence.ledgers.member(status.id)?.entries;
     let resigned = entries.iter().rev().take_while(|entry| !matches!(entry.kind, LedgerKind::Started { .. }));
     let stepped_down =
@@ -268,12 +348,15 @@ pub fn cause_in_words(cause: Cause) -> &'static str {
         Cause::LeaderLost => "the leader's connection closed or it fell silent",
         Cause::LeaderResigned => "the leader resigned",
         Cause::SteppedDown => "it was told to step down",
-        Cause::Bumped => "it already led and moved its epoch past a restarted member's",
+        Cause::Bumped => {
+            "it already led and moved its epoch past those that a restarted member had reserved (64 attempts at a time)"
+        }
         Cause::Halted => "the members reorganise",
         Cause::LeaseEnded => "its lease ended before a majority of the voters granted the next one",
         Cause::HandedOver => "it handed over to another member",
         Cause::SupportersLost => "too few voters stayed connected to it",
         Cause::Superseded => "its own vote went to another candidate",
+        Cause::Present => "so it was when it was asked",
     }
 }
 
@@ -341,6 +424,22 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_names_the_values_once() {
+        let why = "lease: n1 has \"500ms\", n2 has \"1s\"";
+        let mut apart = [status(1, 1, &[]), status(2, 2, &[])];
+        for (status, other) in apart.iter_mut().zip([2, 1]) {
+            status
+                .peers
+                .iter_mut()
+                .filter(|peer| peer.id == other)
+                .for_each(|peer| peer.refusal = Some(why.to_owned()));
+        }
+        let text = said(&apart, &Ledgers::default());
+        assert!(text.contains("1 and 2 refuse each other: lease: n1 has \"500ms\", n2 has \"1s\"."), "{text}");
+        assert_eq!(text.matches("refuse each other").count(), 1, "{text}");
+    }
+
+    #[test]
     fn a_ring_needs_only_its_neighbours() {
         let mut ring: Vec<MemberStatus> =
             [status(1, None, &[2]), status(2, None, &[1]), status(3, None, &[])].into_iter().collect();
@@ -367,6 +466,22 @@ mod tests {
         assert!(text.contains("3 at n3:7400 is unreachable: no answer in time."), "{text}");
         assert!(text.contains("1 is candidate and knows no leader since"), "{text}");
         assert!(text.contains("the leader's connection closed"), "{text}");
+    }
+
+    #[test]
+    fn orders_that_last_are_told_by_the_newest_of_them() {
+        let mut statuses = [status(1, 3, &[2, 3]), status(2, 3, &[1, 3]), status(3, 3, &[1, 2])];
+        assert!(!said(&statuses, &Ledgers::default()).contains("PAUSED"));
+        let paused = Maintenance { order: (2, 1), paused: true, keeps: Some(3), ..Maintenance::default() };
+        statuses[0].maintenance = paused;
+        statuses[2].maintenance = Maintenance { held: true, ..paused };
+        statuses[1].maintenance.rests_until_ms = Some(60_000);
+        let text = said(&statuses, &Ledgers::default());
+        assert!(text.contains("The cluster is PAUSED: only 3 stands"), "{text}");
+        assert!(text.contains("2 has not heard of the pause yet"), "{text}");
+        assert!(text.contains("3 is held") && text.contains("2 does not stand until 1970-01-01T00:01:00"), "{text}");
+        statuses[1].maintenance.order = (3, 1);
+        assert!(!said(&statuses, &Ledgers::default()).contains("PAUSED"), "2 knows of its end");
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub enum LedgerKind {
     InForce(ListPart),
     /// An operator declared all other voters lost: a new cluster begins with this list.
     Forced(ListPart),
+    /// The process has left the cluster in order; the last entry of its run.
+    Left,
 }
 
 impl LedgerKind {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use types::{Access, Change, InstanceId, PeerRole, Token, format_duration};
@@ -10,6 +11,9 @@ use crate::chaos::{Chaos, Way};
 
 /// The longest name that is kept, in bytes: a record of the ledger has room for it.
 pub const NAME_BYTES_MAX: usize = 32;
+
+/// The longest time for which `ctl step-down --for` keeps a member from standing.
+pub const REST_MAX: Duration = Duration::from_hours(7 * 24);
 
 /// A request of an operator that this member carried out.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -27,9 +31,13 @@ pub struct Ordered {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Order {
     Elect,
-    StepDown,
+    /// For this time; `None`: as long as every member that steps down.
+    StepDown {
+        rest_ms: Option<u64>,
+    },
     Transfer {
         to: u32,
+        hold: bool,
     },
     Chaos(Chaos),
     /// A member is listed in this role. The address is not recorded: a record of the ledger has no room for it.
@@ -53,6 +61,9 @@ pub enum Order {
     Priority {
         value: Option<u32>,
     },
+    Pause {
+        paused: bool,
+    },
 }
 
 impl From<&Change> for Order {
@@ -74,11 +85,13 @@ impl fmt::Display for Order {
             Way::Out => "to",
             Way::In => "from",
         };
-        let ms = |ms: u64| format_duration(std::time::Duration::from_millis(ms));
+        let ms = |ms: u64| format_duration(Duration::from_millis(ms));
         match *self {
             Order::Elect => f.write_str("elect"),
-            Order::StepDown => f.write_str("step-down"),
-            Order::Transfer { to } => write!(f, "transfer to {to}"),
+            Order::StepDown { rest_ms: None } => f.write_str("step-down"),
+            Order::StepDown { rest_ms: Some(time) } => write!(f, "step-down --for {}", ms(time)),
+            Order::Transfer { to, hold: false } => write!(f, "transfer to {to}"),
+            Order::Transfer { to, hold: true } => write!(f, "transfer to {to} --hold"),
             Order::Chaos(Chaos::Cut { peer, way: w }) => write!(f, "chaos cut {} {peer}", way(w)),
             Order::Chaos(Chaos::Delay { peer, way: w, ms: time }) => {
                 write!(f, "chaos delay {} {} {peer}", ms(time), way(w))
@@ -97,6 +110,8 @@ impl fmt::Display for Order {
             Order::Unlock { token } => write!(f, "unlock --token {token}"),
             Order::Priority { value: Some(value) } => write!(f, "priority {value}"),
             Order::Priority { value: None } => f.write_str("priority default"),
+            Order::Pause { paused: true } => f.write_str("pause"),
+            Order::Pause { paused: false } => f.write_str("resume"),
         }
     }
 }
@@ -161,8 +176,12 @@ mod tests {
     fn orders_are_named_as_the_command_line_names_them() {
         let texts = [
             (Order::Elect, "elect"),
-            (Order::StepDown, "step-down"),
-            (Order::Transfer { to: 3 }, "transfer to 3"),
+            (Order::StepDown { rest_ms: None }, "step-down"),
+            (Order::StepDown { rest_ms: Some(600_000) }, "step-down --for 10m"),
+            (Order::Transfer { to: 3, hold: false }, "transfer to 3"),
+            (Order::Transfer { to: 3, hold: true }, "transfer to 3 --hold"),
+            (Order::Pause { paused: true }, "pause"),
+            (Order::Pause { paused: false }, "resume"),
             (Order::Chaos(Chaos::Cut { peer: 2, way: Way::In }), "chaos cut from 2"),
             (Order::Chaos(Chaos::Delay { peer: 2, way: Way::Both, ms: 50 }), "chaos delay 50ms to and from 2"),
             (Order::Chaos(Chaos::Heal), "chaos heal"),

@@ -87,6 +87,15 @@ pub fn read_secrets(path: &Path, permissions: SecretPermissions) -> Result<Vec<S
     Secret::lines(&bytes).map_err(|source| SecretFileError::Unusable { path: path.to_owned(), source })
 }
 
+/// The tokens of a file, one on each line: every one of them is accepted.
+pub fn read_tokens(path: &Path, permissions: SecretPermissions) -> Result<Vec<String>, SecretFileError> {
+    let bytes = read_own(path, permissions)?;
+    // The same rules as for secrets: long enough, not too many.
+    Secret::lines(&bytes).map_err(|source| SecretFileError::Unusable { path: path.to_owned(), source })?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}
+
 /// The key is as secret as a secret.
 pub fn read_certificate(
     files: &CertificateFiles,

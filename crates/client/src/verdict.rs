@@ -75,11 +75,19 @@ pub enum Verdict {
     Split,
     /// Too few voters answer for any member to lead.
     NoQuorum,
+    /// No member answers: nothing is known.
+    Unreachable,
 }
 
 impl Verdict {
-    /// Judges the views of the members that answered.
+    /// Judges the views of the members that answered, where all members were asked.
     pub fn of(views: &[View], electorate: &Electorate) -> Self {
+        Self::of_some(views, electorate, |_| true)
+    }
+
+    /// Judges the views of the members that answered. A leader that was not asked need not claim to lead: `asked` returns whether
+    /// this member was asked, or could have been.
+    pub fn of_some(views: &[View], electorate: &Electorate, asked: impl Fn(u32) -> bool) -> Self {
         let named: BTreeSet<u32> = views.iter().filter_map(|view| view.leader).collect();
         if let Some(View { id, leader: Some(leader), epoch, .. }) = views.iter().find(|view| view.leads) {
             let agreed = |view: &View| view.leader == Some(*leader) && view.epoch == *epoch;
@@ -88,7 +96,15 @@ impl Verdict {
                 return Verdict::Agreed { leader: *leader, epoch: *epoch };
             }
         }
-        if named.len() > 1 {
+        if let Some(&View { leader: Some(leader), epoch, .. }) = views.first()
+            && views.iter().all(|view| !view.leads && view.leader == Some(leader) && view.epoch == epoch)
+            && !asked(leader)
+        {
+            return Verdict::Agreed { leader, epoch };
+        }
+        if views.is_empty() {
+            Verdict::Unreachable
+        } else if named.len() > 1 {
             Verdict::Split
         } else if electorate.counted(views.iter().map(|view| view.id)) < electorate.majority() {
             Verdict::NoQuorum
@@ -110,6 +126,7 @@ impl Verdict {
             Verdict::Electing => "ELECTING",
             Verdict::Split => "SPLIT",
             Verdict::NoQuorum => "NO QUORUM",
+            Verdict::Unreachable => "UNREACHABLE",
         }
     }
 }
@@ -191,9 +208,25 @@ mod tests {
         let two = [view(1, None, 7), view(2, None, 7)];
         assert_eq!(Verdict::of(&two, &five), Verdict::NoQuorum);
         assert_eq!(Verdict::of(&two, &Electorate::Anybody), Verdict::Electing);
-        assert_eq!(Verdict::of(&[], &Electorate::Anybody), Verdict::NoQuorum);
+        for electorate in [Electorate::Anybody, five.clone()] {
+            assert_eq!(Verdict::of(&[], &electorate), Verdict::Unreachable, "nothing is known");
+        }
         // A leader with a running lease leads, however few of its followers answer a client.
         assert_eq!(Verdict::of(&[view(1, 1, 7)], &five), Verdict::Agreed { leader: 1, epoch: 7 });
+    }
+
+    #[test]
+    fn a_leader_that_was_not_asked_need_not_answer() {
+        let one = [view(2, 4, 7)];
+        let only_two = |id| id == 2;
+        assert_eq!(Verdict::of_some(&one, &Electorate::Members(5), only_two), Verdict::Agreed { leader: 4, epoch: 7 });
+        assert_eq!(Verdict::of_some(&one, &Electorate::Anybody, |id| id == 4), Verdict::Electing, "4 does not answer");
+        assert_eq!(
+            Verdict::of_some(&[view(2, 4, 7), view(3, 4, 6)], &Electorate::Anybody, only_two),
+            Verdict::Electing
+        );
+        assert_eq!(Verdict::of_some(&[view(2, 4, 7), view(3, 5, 7)], &Electorate::Anybody, only_two), Verdict::Split);
+        assert_eq!(Verdict::of_some(&[view(2, None, 7)], &Electorate::Anybody, only_two), Verdict::Electing);
     }
 
     #[test]

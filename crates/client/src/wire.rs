@@ -13,6 +13,7 @@ use crate::announcement::{Announcement, ElectionCost};
 use crate::chaos::Chaos;
 use crate::ledger::LedgerPage;
 use crate::order::{ClaimedName, Order};
+use crate::reload::ReloadedKey;
 
 /// Names one call of one connection; chosen by the client.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -44,21 +45,21 @@ pub enum Request {
     Watch { everything: bool },
     /// Start an election now. Answered with [`Response::Done`] once it has begun.
     Elect,
-    /// Resign, if this member leads. Answered with [`Response::Done`] once it has resigned, `Failed` if it does not
-    /// lead.
-    StepDown,
-    /// Hand over to that member, if this member leads by quorum. Answered with [`Response::Done`] once the handover has
-    /// begun.
-    Transfer { to: u32 },
+    /// Resign, if this member leads, and do not stand for this time, if one is given. Answered with [`Response::Done`] once
+    /// the member has been told, `Failed` if it does not lead.
+    StepDown { rest_ms: Option<u64> },
+    /// Hand over to that member, if this member leads by quorum. `hold`: no better member takes over from the successor.
+    /// Answered with [`Response::Done`] once the handover has begun.
+    Transfer { to: u32, hold: bool },
     /// Inject a fault, or end all. Answered with [`Response::Done`], `Refused` unless the config allows it.
     Chaos(Chaos),
     /// A page of the member's ledger: the oldest entries, or those after this sequence number. Answered with one
     /// [`Response::History`].
     History { after: Option<u64> },
-    /// This client runs a process for as long as the member leads. Answered with [`Response::Done`]. Before the member
+    /// This client runs a process for as long as the member leads, which needs at most this long to stop. Answered with [`Response::Done`]. Before the member
     /// gives leadership away by itself it answers once more, with [`Response::Stop`], and waits a while for the client
     /// to leave.
-    Attach,
+    Attach { grace_ms: u64 },
     /// Ends the stream that this [`Request::Watch`] or [`Request::LockSession`] opened. Answered with [`Response::Done`]; nothing more comes of it.
     EndWatch { call: CallId },
     /// The name under which this connection's orders are recorded. A claim, which nothing proves. Answered with
@@ -72,8 +73,8 @@ pub enum Request {
     /// Begin a new cluster of the voters in the config. Answered with [`Response::Done`], also if the cluster has begun
     /// before.
     Bootstrap,
-    /// Read the secrets or the certificate from their files again. Answered with [`Response::Done`] once new handshakes use
-    /// them, `Failed` if they cannot be used; connections stay.
+    /// Read the config and the files that it names again. Answered with [`Response::Reloaded`] once what may change while
+    /// the process runs is in force, `Failed` if a file cannot be used: then nothing changes. Connections stay.
     Reload,
     /// Opens the stream of one lock session. Answered with a [`Response::Lock`] at once, then with one for everything that
     /// the clerk says to the session.
@@ -90,6 +91,8 @@ pub enum Request {
     /// This member's priority from the next election on, kept over restarts; `None`: that of its command or of the member
     /// list again. Answered with [`Response::Done`] once it is on the disk.
     Priority { value: Option<u32> },
+    /// Pause the cluster, or end its pause. Answered with [`Response::Done`] once the member has been told.
+    Pause { paused: bool },
 }
 
 impl Request {
@@ -98,11 +101,11 @@ impl Request {
         Request::Status,
         Request::Watch { everything: false },
         Request::Elect,
-        Request::StepDown,
-        Request::Transfer { to: 0 },
+        Request::StepDown { rest_ms: None },
+        Request::Transfer { to: 0, hold: false },
         Request::Chaos(Chaos::Heal),
         Request::History { after: None },
-        Request::Attach,
+        Request::Attach { grace_ms: 0 },
         Request::EndWatch { call: CallId(0) },
         Request::Introduce { name: ClaimedName::NONE },
         Request::Members,
@@ -114,6 +117,7 @@ impl Request {
         Request::Locks { only: None, after: None },
         Request::Unlock { name: String::new(), token: Token(0) },
         Request::Priority { value: None },
+        Request::Pause { paused: true },
     ];
 
     pub fn name(&self) -> &'static str {
@@ -121,11 +125,11 @@ impl Request {
             Request::Status => "status",
             Request::Watch { .. } => "watch",
             Request::Elect => "elect",
-            Request::StepDown => "step-down",
+            Request::StepDown { .. } => "step-down",
             Request::Transfer { .. } => "transfer",
             Request::Chaos(_) => "chaos",
             Request::History { .. } => "history",
-            Request::Attach => "attach",
+            Request::Attach { .. } => "attach",
             Request::EndWatch { .. } => "end-watch",
             Request::Introduce { .. } => "introduce",
             Request::Members => "members",
@@ -137,6 +141,8 @@ impl Request {
             Request::Locks { .. } => "locks",
             Request::Unlock { .. } => "unlock",
             Request::Priority { .. } => "priority",
+            Request::Pause { paused: true } => "pause",
+            Request::Pause { paused: false } => "resume",
         }
     }
 
@@ -156,17 +162,18 @@ impl Request {
             | Request::Members
             | Request::Locks { .. } => Access::Reader,
             Request::Elect
-            | Request::StepDown
+            | Request::StepDown { .. }
             | Request::Transfer { .. }
             | Request::Chaos(_)
-            | Request::Attach
+            | Request::Attach { .. }
             | Request::ChangeMembers(_)
             | Request::Bootstrap
             | Request::Reload
             | Request::LockSession
             | Request::Lock(_)
             | Request::Unlock { .. }
-            | Request::Priority { .. } => Access::Operator,
+            | Request::Priority { .. }
+            | Request::Pause { .. } => Access::Operator,
         }
     }
 
@@ -179,18 +186,19 @@ impl Request {
     pub fn order(&self) -> Option<Order> {
         match self {
             Request::Elect => Some(Order::Elect),
-            Request::StepDown => Some(Order::StepDown),
-            Request::Transfer { to } => Some(Order::Transfer { to: *to }),
+            Request::StepDown { rest_ms } => Some(Order::StepDown { rest_ms: *rest_ms }),
+            Request::Transfer { to, hold } => Some(Order::Transfer { to: *to, hold: *hold }),
             Request::Chaos(fault) => Some(Order::Chaos(*fault)),
             Request::ChangeMembers(change) => Some(Order::from(change)),
             Request::Bootstrap => Some(Order::Bootstrap),
             Request::Reload => Some(Order::Reload),
             Request::Unlock { token, .. } => Some(Order::Unlock { token: *token }),
             Request::Priority { value } => Some(Order::Priority { value: *value }),
+            Request::Pause { paused } => Some(Order::Pause { paused: *paused }),
             Request::Status
             | Request::Watch { .. }
             | Request::History { .. }
-            | Request::Attach
+            | Request::Attach { .. }
             | Request::EndWatch { .. }
             | Request::Introduce { .. }
             | Request::Members
@@ -224,6 +232,8 @@ pub enum Response {
     /// Of the stream of a lock session.
     Lock(ToClient),
     Locks(LockPage),
+    /// The keys of the config that differ from those in force before.
+    Reloaded(Vec<ReloadedKey>),
 }
 
 /// Some of the locks that the clerk knows of, in the order of their names.
@@ -269,6 +279,8 @@ pub enum FailCode {
     NoLeader,
     /// The client is not authorised, or the cluster's config forbids the request.
     Refused,
+    /// The member's config, or a file that it names, cannot be used.
+    BadConfig,
 }
 
 impl FailCode {
@@ -340,6 +352,32 @@ pub struct MemberStatus {
     pub priority_by: PriorityBy,
     /// The members that took part in its last election, where the algorithm keeps such a list.
     pub active_list: Option<Vec<u32>>,
+    /// Clients that run, or wait to run, a command under its leadership (`ctl lead`).
+    pub attached: u32,
+    /// It stands for election only while a client is attached.
+    pub stands_attached: bool,
+    pub maintenance: Maintenance,
+}
+
+/// Orders of operators that last for a while, as a member knows them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Maintenance {
+    /// The number of the newest order of a pause or its end, and the member that took it: the newest one counts.
+    pub order: (u64, u32),
+    pub paused: bool,
+    /// The one member that stands while the cluster is paused.
+    pub keeps: Option<u32>,
+    /// The member leads, and no better member takes over from it.
+    pub held: bool,
+    /// The member does not stand until then, in milliseconds since 1970.
+    pub rests_until_ms: Option<u64>,
+}
+
+impl Maintenance {
+    /// Of the member that knows the newest order.
+    pub fn newest<'a>(statuses: impl IntoIterator<Item = &'a MemberStatus>) -> Option<Self> {
+        statuses.into_iter().map(|status| status.maintenance).max_by_key(|maintenance| maintenance.order)
+    }
 }
 
 /// Where a member's priority comes from. An order of an operator counts before the command, and the command before the list.
@@ -401,6 +439,9 @@ impl MemberStatus {
             expires_ms: None,
             priority_by: PriorityBy::List,
             active_list: None,
+            attached: 0,
+            stands_attached: false,
+            maintenance: Maintenance::default(),
         }
     }
 }
@@ -415,6 +456,8 @@ pub struct PeerStatus {
     /// By how many millionths its clock runs faster than the member's own; `None` before that is measured, which takes half
     /// a minute, and for a peer that sends the member nothing.
     pub drift_ppm: Option<i64>,
+    /// Why there is no connection, where one of the two refuses the other: the values that differ, for example.
+    pub refusal: Option<String>,
 }
 
 #[cfg(test)]
@@ -442,6 +485,7 @@ mod tests {
         ("locks", Access::Reader, false),
         ("unlock", Access::Operator, true),
         ("priority", Access::Operator, true),
+        ("pause", Access::Operator, true),
     ];
 
     #[test]

@@ -7,8 +7,10 @@ use super::{Cut, Ledgers, classic, quorum};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Audit {
     pub outcome: Outcome,
-    /// The number of reigns examined.
+    /// The number of reigns that the ledgers tell: those of [`reigns`](super::reigns()).
     pub reigns: usize,
+    /// Under quorum: reigns that no ledger at hand tells, which a majority may have granted. They are examined as well.
+    pub possible: usize,
     /// Under quorum: where each two successive reigns are ordered.
     pub proofs: Vec<Proof>,
     /// What contradicts the order.
@@ -69,6 +71,7 @@ pub fn audit(ledgers: &Ledgers, voters: &[u32], is_quorum: bool, now_ms: u64) ->
     let mut audit = Audit {
         outcome: Outcome::Ordered,
         reigns: 0,
+        possible: 0,
         proofs: Vec::new(),
         findings: Vec::new(),
         reasons: Vec::new(),

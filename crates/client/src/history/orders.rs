@@ -36,15 +36,16 @@ mod tests {
 
     #[test]
     fn orders_of_all_ledgers_are_in_the_order_of_their_time_and_judge_no_reign() {
+        const STEP_DOWN: Order = Order::StepDown { rest_ms: None };
         let order = |order| {
             let (address, name) = ("10.0.0.9:1".parse().unwrap(), ClaimedName::from("ada"));
             LedgerKind::Ordered(Ordered { order, instance: InstanceId(0), access: Access::Operator, address, name })
         };
-        let one = ledger(1, [(100, started(None)), (300, order(Order::StepDown))]);
+        let one = ledger(1, [(100, started(None)), (300, order(STEP_DOWN))]);
         let two = ledger(2, [(100, started(None)), (200, order(Order::Elect)), (400, order(Order::Elect))]);
         let ledgers = cluster([one, two]);
         let found: Vec<_> = orders(&ledgers).iter().map(|o| (o.at_ms, o.member, o.ordered.order)).collect();
-        assert_eq!(found, [(200, 2, Order::Elect), (300, 1, Order::StepDown), (400, 2, Order::Elect)]);
+        assert_eq!(found, [(200, 2, Order::Elect), (300, 1, STEP_DOWN), (400, 2, Order::Elect)]);
         assert_eq!(super::super::reigns(&ledgers), []);
     }
 }

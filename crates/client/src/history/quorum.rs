@@ -29,7 +29,8 @@ pub(super) fn judge(ledgers: &Ledgers, voters: &[u32], audit: &mut Audit) {
     }
     let reigns = led(ledgers, &lists);
     audit.findings.extend(two_leaders(&reigns.told));
-    audit.reigns = reigns.all.len();
+    audit.reigns = reigns.told.len();
+    audit.possible = reigns.all.len() - reigns.told.len();
     let terms: Vec<Term> = reigns.all.iter().map(|&reign| Term::of(reign, &reigns, &lists)).collect();
     let too_few = too_few_ledgers(ledgers, &lists, &terms);
     if !too_few.is_empty() {
@@ -230,7 +231,8 @@ fn broken_promises(ledger: &MemberLedger) -> Vec<Finding> {
             | LedgerKind::Ordered(_)
             | LedgerKind::Adopted(_)
             | LedgerKind::InForce(_)
-            | LedgerKind::Forced(_) => {}
+            | LedgerKind::Forced(_)
+            | LedgerKind::Left => {}
             LedgerKind::PromiseEnded { holder, .. } => {
                 promise = promise.filter(|((_, promised), _)| *promised != holder);
             }
@@ -393,7 +395,8 @@ mod tests {
         let mut ledgers = cluster([one.clone(), two.clone()]);
         ledgers.missing.push(missing(3));
         let audit = judged(&ledgers);
-        assert_eq!((audit.outcome, audit.reigns), (Outcome::Ordered, 2), "the grant tells of epoch 5: {audit:?}");
+        let reigns = (audit.reigns, audit.possible);
+        assert_eq!((audit.outcome, reigns), (Outcome::Ordered, (1, 1)), "a grant tells of epoch 5: {audit:?}");
         let mut without_the_common_voter = cluster([one.clone(), three]);
         without_the_common_voter.missing.push(missing(2));
         assert_eq!(judged(&without_the_common_voter).outcome, Outcome::Incomplete);

@@ -33,6 +33,8 @@ pub struct Reign {
 pub enum ReignEnd {
     /// The leader, or a follower, changed its standing.
     Changed(Cause),
+    /// The process left the cluster in order.
+    Left,
     /// The process ended without writing an entry.
     ProcessEnded,
 }
@@ -41,6 +43,7 @@ impl ReignEnd {
     pub fn name(self) -> &'static str {
         match self {
             ReignEnd::Changed(cause) => cause.name(),
+            ReignEnd::Left => "left",
             ReignEnd::ProcessEnded => "process-ended",
         }
     }
@@ -63,6 +66,7 @@ pub fn reigns(ledgers: &Ledgers) -> Vec<Reign> {
         by_reign.into_iter().map(|((epoch, leader), stays)| reign(leader, epoch, &stays)).collect();
     reigns.sort_by_key(|reign| (reign.from_ms, reign.epoch));
     end_before_successors(&mut reigns);
+    name_handovers(&mut reigns);
     reigns
 }
 
@@ -79,6 +83,18 @@ fn end_before_successors(reigns: &mut [Reign]) {
         if slept && next_ms > reign.from_ms {
             let earliest_ms = next_ms.saturating_sub(GONE_MS).max(reign.from_ms);
             reign.to = Some(Span { earliest_ms, latest_ms: next_ms });
+        }
+    }
+}
+
+/// A successor to which the leader before it handed over was not elected, although it needed the grants of a majority.
+fn name_handovers(reigns: &mut [Reign]) {
+    let given = |reign: &Reign| reign.end == Some(ReignEnd::Changed(Cause::HandedOver));
+    for at in 0..reigns.len() {
+        let epoch = reigns[at].epoch;
+        let before = reigns.iter().filter(|earlier| earlier.epoch < epoch).max_by_key(|earlier| earlier.epoch);
+        if reigns[at].cause == Cause::Elected && before.is_some_and(given) {
+            reigns[at].cause = Cause::HandedOver;
         }
     }
 }
@@ -133,6 +149,7 @@ impl Stay<'_> {
     fn end_cause(&self) -> Option<ReignEnd> {
         self.to.map(|(_, after)| match &after.kind {
             LedgerKind::Became(transition) => ReignEnd::Changed(transition.cause),
+            LedgerKind::Left => ReignEnd::Left,
             _ => ReignEnd::ProcessEnded,
         })
     }
@@ -148,7 +165,7 @@ pub(super) fn stays(ledger: &MemberLedger) -> Vec<Stay<'_>> {
     let mut before: Option<&LedgerEntry> = None;
     for entry in &ledger.entries {
         let next = match &entry.kind {
-            LedgerKind::Started { .. } => None,
+            LedgerKind::Started { .. } | LedgerKind::Left => None,
             LedgerKind::Became(transition) => transition.leader().and_then(|leader| {
                 // A member that was elected but does not lead yet, or leads no more, is not a leader.
                 let (epoch, cause) = (transition.now.epoch.0, transition.cause);
@@ -239,6 +256,25 @@ mod tests {
         let mut power_cut = leader;
         power_cut.entries[2].boot_id = [2; 16];
         assert_eq!(reigns(&cluster([power_cut]))[0].to, Some(span(61_000, 90_000)), "signs of life may be lost");
+    }
+
+    #[test]
+    fn a_leader_that_left_in_order_ends_at_that_moment() {
+        let leader =
+            ledger(2, [(100, started(None)), (200, leads(2, 4)), (300, LedgerKind::Left), (90_000, started(250))]);
+        let found = reigns(&cluster([leader]));
+        assert_eq!((found[0].to, found[0].end), (Some(span(300, 300)), Some(ReignEnd::Left)));
+        let stopped = ledger(2, [(100, started(None)), (200, leads(2, 4)), (300, LedgerKind::Left)]);
+        assert_eq!(reigns(&cluster([stopped]))[0].to, Some(span(300, 300)), "a data directory of a stopped member");
+    }
+
+    #[test]
+    fn a_handover_is_named_where_it_ended_and_where_it_began() {
+        let handed_over = became(types::Role::Candidate, None, 4, Cause::HandedOver);
+        let old = ledger(2, [(200, leads(2, 4)), (300, handed_over), (310, follows(1, 5)), (400, leads(2, 6))]);
+        let new = ledger(1, [(201, follows(2, 4)), (309, leads(1, 5)), (390, lost(6))]);
+        let causes: Vec<Cause> = reigns(&cluster([old, new])).iter().map(|reign| reign.cause).collect();
+        assert_eq!(causes, [Cause::Elected, Cause::HandedOver, Cause::Elected]);
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub struct Event {
     pub epoch: Option<u64>,
     /// The cause; for a broken stream the error.
     pub cause: Option<String>,
+    /// The leader before, where it handed over to this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handed_over_by: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,6 +122,7 @@ impl Event {
             leader: None,
             epoch: None,
             cause: None,
+            handed_over_by: None,
             holder: None,
             peer: None,
             up: None,

@@ -20,6 +20,10 @@ pub struct Status {
     pub verdict: &'static str,
     pub leader: Option<u32>,
     pub epoch: u64,
+    /// By the newest order that a member knows: no elections until `ctl resume`.
+    pub paused: bool,
+    /// The one member that may lead while the cluster is paused.
+    pub keeps: Option<u32>,
     pub members: Vec<StatusMember>,
     /// Sent by all members that answered, each since its start, announcements included.
     pub election_messages: Option<u64>,
@@ -77,6 +81,16 @@ pub struct StatusMember {
     pub priority_by: Option<PriorityBy>,
     /// The members that took part in its last election; null where the algorithm keeps no such list.
     pub active_list: Option<Vec<u32>>,
+    pub attached: Option<u32>,
+    pub stands_attached: Option<bool>,
+    /// It leads, and no better member takes over from it (`ctl transfer --hold`).
+    pub held: Option<bool>,
+    /// It does not stand until then (`ctl step-down --for`), in milliseconds since 1970.
+    pub rests_until_ms: Option<u64>,
+    /// Does it know of a pause?
+    pub paused: Option<bool>,
+    /// The release that it runs.
+    pub version: Option<String>,
     /// Why it did not answer; not part of the JSON.
     #[serde(skip)]
     pub trouble: Option<String>,

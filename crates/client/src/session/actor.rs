@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use locks::LockName;
 use locks::session::Ending;
-use locks::wire::{Mode, Refusal, RequestId, SessionId, ToClerk, ToClient, Unavailable};
+use locks::wire::{Mode, Refusal, RequestId, SendNumber, SessionId, ToClerk, ToClient, Unavailable};
 use tokio::sync::{mpsc, oneshot};
 use transport::ClientSettings;
 use types::since_boot;
@@ -26,8 +26,9 @@ use crate::endpoint::Endpoint;
 const PATIENCE_PART: u32 = 4;
 const PATIENCE_MIN: Duration = Duration::from_millis(100);
 const PATIENCE_MAX: Duration = Duration::from_secs(2);
-/// A member that knows no leader is left for another one after this long.
-const NO_LEADER: Duration = Duration::from_millis(200);
+/// Asks a member that serves no locks whether its process still runs: it repeats why it serves none. No message that extends
+/// a session has this number.
+const PROBE: ToClerk = ToClerk::KeepAlive { number: SendNumber(0) };
 
 /// What handles ask of the task.
 #[derive(Debug)]
@@ -70,10 +71,12 @@ enum Line {
 /// When something must happen although nothing is heard.
 #[derive(Debug, Default)]
 struct Moments {
-    /// The clerk owes an answer since then.
+    /// The member owes an answer since then.
     owed_since: Option<Duration>,
-    /// The member is left for another one.
+    /// The member is left for another one: it knows no leader.
     leave_at: Option<Duration>,
+    /// The member serves no locks, and is asked whether it still runs.
+    probe_at: Option<Duration>,
     /// The keep-alive of this moment waits for somebody to poll.
     asked_for: Option<Duration>,
 }
@@ -105,7 +108,7 @@ enum Next {
 impl Actor {
     pub(super) fn new(plan: Plan, shared: Arc<Shared>, orders: mpsc::UnboundedReceiver<Order>) -> Self {
         let Plan { endpoints, settings, id, ttl, bare } = plan;
-        let route = Route::new(endpoints, &settings);
+        let mut route = Route::new(endpoints, &settings, id);
         let line = Line::Dialling(Box::pin(route.dial()));
         Actor {
             machine: Machine::new(id, ttl, bare),
@@ -214,9 +217,13 @@ impl Actor {
         self.leave();
     }
 
+    /// A member that serves no locks tells when it does, unless its process hangs: it is asked now and then.
     fn hear(&mut self, message: ToClient) {
-        (self.moments.owed_since, self.moments.leave_at) = (None, None);
+        let leave_at = self.moments.leave_at.filter(|_| matches!(message, ToClient::Unavailable { .. }));
+        (self.moments.owed_since, self.moments.leave_at) = (None, leave_at);
         self.machine.hear(self.now, message);
+        let waits = !self.machine.is_attached() && !self.machine.is_over();
+        self.moments.probe_at = waits.then_some(self.now + self.patience());
     }
 
     fn moment(&mut self) {
@@ -227,6 +234,9 @@ impl Actor {
         }
         if self.moments.owed_since.is_some_and(|since| since + self.patience() <= now) {
             return self.cut_off(ClientError::Timeout);
+        }
+        if self.moments.probe_at.take_if(|at| *at <= now).is_some() {
+            self.machine.say(PROBE);
         }
         let due = self.machine.keep_alive_at().filter(|due| *due <= now && self.moments.asked_for != Some(*due));
         if let Some(due) = due {
@@ -245,7 +255,7 @@ impl Actor {
     fn next_moment(&self) -> Option<Duration> {
         let keep_alive = self.machine.keep_alive_at().filter(|due| self.moments.asked_for != Some(*due));
         let owed = self.moments.owed_since.map(|since| since + self.patience());
-        keep_alive.into_iter().chain(owed).chain(self.moments.leave_at).min()
+        keep_alive.into_iter().chain(owed).chain(self.moments.leave_at).chain(self.moments.probe_at).min()
     }
 
     fn cut_off(&mut self, error: ClientError) {
@@ -273,9 +283,12 @@ impl Actor {
             if outputs.is_empty() {
                 return;
             }
-            for output in outputs {
+            let mut outputs = outputs.into_iter().peekable();
+            while let Some(output) = outputs.next() {
                 match output {
                     Output::Say(message) => self.say(message).await,
+                    // A grant tells the right as well: one look for its handle instead of two.
+                    Output::Extended if matches!(outputs.peek(), Some(Output::Granted(..))) => {}
                     Output::Unavailable(why) => self.unavailable(why),
                     Output::Released(request) => {
                         if let Some(answer) = self.releases.remove(&request) {
@@ -283,7 +296,12 @@ impl Actor {
                             self.shared.change(|_| ());
                         }
                     }
-                    output => self.tell(&output),
+                    output => {
+                        if output == Output::Opened {
+                            self.route.served();
+                        }
+                        self.tell(&output);
+                    }
                 }
             }
         }
@@ -342,7 +360,8 @@ impl Actor {
     fn unavailable(&mut self, why: Unavailable) {
         let elsewhere = self.route.directed(&why);
         self.moments.leave_at = match why {
-            Unavailable::NotTheClerk { .. } => Some(self.now + NO_LEADER),
+            // It says so when it knows one, unless it is cut off from the others.
+            Unavailable::NotTheClerk { .. } => self.moments.leave_at.or(Some(self.now + self.patience())),
             _ => None,
         };
         self.shared.change(|state| {

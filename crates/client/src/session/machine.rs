@@ -84,6 +84,16 @@ impl Machine {
         self.session.ended().is_some()
     }
 
+    /// Is the session open at a clerk, or on its way there?
+    pub(super) fn is_attached(&self) -> bool {
+        self.session.is_attached()
+    }
+
+    /// A message that is none of the session's.
+    pub(super) fn say(&mut self, message: ToClerk) {
+        self.outputs.push(Output::Say(message));
+    }
+
     /// When the next keep-alive is due; `None` while there is no clerk.
     pub(super) fn keep_alive_at(&self) -> Option<Duration> {
         self.session.is_open().then_some(self.last_sent + self.ttl() / KEEP_ALIVES)

@@ -79,9 +79,8 @@ impl Shared {
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = change(&mut state);
-        let wakers: Vec<Waker> = state.attendance.wakers.values().cloned().collect();
-        drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        // A waker of a task only puts it into the line of its runtime, so it may be called with the state locked.
+        state.attendance.wakers.values().for_each(Waker::wake_by_ref);
         result
     }
 
