@@ -6,6 +6,7 @@ mod locks;
 pub(crate) mod priority;
 mod problems;
 mod read;
+pub(crate) mod reload;
 mod section;
 
 use std::fs;
@@ -17,8 +18,9 @@ use algorithms::catalog::Row;
 use algorithms::{NodeId, Topology, Uid, View, Wins};
 use client::{
     Access, Holder, Keyring, Secret, SecretFileError, SecretPermissions, TlsFiles, read_certificate, read_secrets,
+    read_tokens,
 };
-use member::{Bootstrap, Safety, Settings};
+use member::{Bootstrap, Safety, Settings, Stand};
 use sha2::{Digest, Sha256};
 use types::{InstanceId, Listed, MemberList, Stamp, format_duration};
 
@@ -63,6 +65,8 @@ pub struct Config {
     /// Resolved against the directory of the config file.
     pub secret_file: Option<PathBuf>,
     pub secret_permissions: SecretPermissions,
+    /// The tokens that HTTP clients show; resolved like the secret.
+    pub http_token_file: Option<PathBuf>,
     /// The files of certificates, resolved like the secret; instead of a secret.
     pub tls: Option<TlsFiles>,
     /// Listens off loopback without a secret, because the operator asked for it.
@@ -75,6 +79,8 @@ pub struct Config {
     pub client_idle: Duration,
     /// The command to run when this member's role or leader changes.
     pub on_change: Option<String>,
+    /// Which log lines are written, unless CONCLAVE_LOG says so.
+    pub log_level: String,
     /// The lock service.
     pub locks: Locks,
     /// The command that prints this member's priority.
@@ -111,6 +117,8 @@ pub struct Peer {
     pub http: Option<String>,
     pub priority: u32,
     pub role: PeerRole,
+    /// When it stands for election; `None`: as `[cluster]` says.
+    pub stand: Option<Stand>,
     /// Where in the file the table begins.
     pub line: usize,
 }
@@ -165,13 +173,6 @@ impl Config {
         }
     }
 
-    /// As [`Config::keyring`], where the files may be missing: a config is also checked on machines that run no member.
-    pub fn check_keyring(&self, id: Option<NodeId>) -> Result<(), Problems> {
-        let member = id.or_else(|| self.peers.first().map(|peer| peer.id)).unwrap_or(NodeId(0));
-        let key = self.tls.as_ref().map(|tls| tls.of_member(member.0).key).or_else(|| self.secret_file.clone());
-        if key.is_some_and(|path| fs::File::open(path).is_ok()) { self.keyring(member).map(drop) } else { Ok(()) }
-    }
-
     /// The cluster's own election first, then those of `[[instances]]`. Safety, timing and members are the same for all
     /// elections.
     pub fn elections(&self) -> Vec<ElectionConfig> {
@@ -202,6 +203,11 @@ impl Config {
     pub fn first_list(&self) -> MemberList {
         let listed = |peer: &Peer| Listed { uid: peer.uid(), role: peer.role, address: peer.address.clone() };
         MemberList { stamp: Stamp::FIRST, members: self.peers.iter().map(listed).collect() }
+    }
+
+    /// When this member stands for election.
+    pub fn stand(&self, id: NodeId) -> Stand {
+        self.peer(id).and_then(|peer| peer.stand).unwrap_or(self.settings.stand)
     }
 
     pub fn peer(&self, id: NodeId) -> Option<&Peer> {
@@ -249,6 +255,25 @@ impl Config {
             Host::Name(_) => format!("0.0.0.0:{port}"),
             Host::Ip(_) => peer.address.clone(),
         })
+    }
+
+    /// `http` of this peer and where its HTTP face listens; `None` if it has no face. A name means all interfaces, as for
+    /// [`Config::listen_address`].
+    pub fn http_addresses(&self, id: NodeId) -> Option<(String, String)> {
+        let http = self.peer(id)?.http.clone()?;
+        let listen = match split_address(&http)? {
+            (Host::Name("localhost"), port) => format!("127.0.0.1:{port}"),
+            (Host::Name(_), port) => format!("0.0.0.0:{port}"),
+            (Host::Ip(_), _) => http.clone(),
+        };
+        Some((http, listen))
+    }
+
+    /// The tokens that HTTP clients show, read from their file; none without a file.
+    pub fn http_tokens(&self) -> Result<Vec<String>, Problems> {
+        let Some(path) = &self.http_token_file else { return Ok(Vec::new()) };
+        read_tokens(path, self.secret_permissions)
+            .map_err(|error| Problems::one(&self.path, 0, error.to_string(), error.remedy()))
     }
 
     /// Values that must be equal between peers; the handshake compares and names them. The member list is no part of it:
@@ -302,16 +327,21 @@ impl Config {
         hash
     }
 
-    /// Digest of a member list, its order and the links of the file: equal lists have equal digests.
-    pub fn members_digest(&self, list: &MemberList) -> u64 {
-        let mut hash = Sha256::new();
-        for Listed { uid, role, address } in &list.members {
-            hash.update(format!("{} {address} {} {role}\n", uid.id, uid.priority));
-        }
-        for (a, b) in &self.links {
-            hash.update(format!("{a}-{b}\n"));
-        }
-        first_word(&hash.finalize())
+    /// What members with one list must have in common, an entry for each member and each link of the file. Under quorum the
+    /// list is the cluster's own, with addresses and priorities. Under classic safety these concern each file alone: members
+    /// tell their priorities, and an address is what the others dial.
+    pub fn list_entries(&self, list: &MemberList) -> Vec<String> {
+        let entry = |Listed { uid, role, address }: &Listed| match self.safety {
+            Safety::Quorum => format!("{}={address},{},{role}", uid.id, uid.priority),
+            Safety::Classic => format!("{}={role}", uid.id),
+        };
+        let links = self.links.iter().map(|(a, b)| format!("{a}-{b}"));
+        list.members.iter().map(entry).chain(links).collect()
+    }
+
+    /// Equal lists in one order have equal digests.
+    pub fn list_digest(entries: &[String]) -> u64 {
+        first_word(&Sha256::digest(entries.join("\n")))
     }
 }
 

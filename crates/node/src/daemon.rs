@@ -4,12 +4,14 @@
 //! concerns; their effects are carried out in order; the sockets are flushed; subscribers get the announcements. No
 //! other task touches this state, so there are no locks around it.
 
+mod acquire_times;
 mod attached;
 mod calls;
 mod client_budgets;
 mod clients;
 mod duplicates;
 mod effects;
+mod figures;
 mod grant_times;
 mod leave;
 mod lists;
@@ -19,6 +21,7 @@ mod network;
 mod orders;
 mod priority;
 mod reload;
+mod signals;
 mod stale;
 mod start;
 mod volume;
@@ -33,7 +36,6 @@ use anyhow::{Context as _, anyhow};
 use bytes::BytesMut;
 use client::{Alarm, FailCode, Happened, Response};
 use member::{Command, NodeSet};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use transport::{ClientId, Keyring, Net};
 use types::{ClusterId, InstanceId, Stamp, since_boot};
@@ -44,10 +46,12 @@ use self::client_budgets::Pages;
 use self::clients::Clients;
 use self::duplicates::Duplicates;
 use self::effects::Effects;
+use self::figures::Counts;
 use self::lists::{AskedChange, ListNews};
 use self::locks::LockService;
 use self::priority::Priority;
 use self::reload::Reload;
+use self::signals::Signal;
 use self::stale::Voices;
 use self::volume::{StaleRun, Volume};
 use crate::binding::Binding;
@@ -55,6 +59,7 @@ use crate::config::Config;
 use crate::descriptors::{self, Shares};
 use crate::disk::{Disk, Report};
 use crate::hooks::{HookQueue, Hooks};
+use crate::http::HttpFace;
 use crate::instance::Instance;
 use crate::ledger::{Ledger, LedgerNews};
 use crate::notify::Notify;
@@ -96,13 +101,14 @@ pub async fn run(
     // Before the first socket: the threads that wait for the disk and for hooks must hold none open (see `descriptors`).
     let mut disk = Disk::start(store)?;
     let mut ledger = Ledger::open(&data_dir, stored.as_ref().and_then(records::ledger));
-    let hooks = config.on_change.clone().map(Hooks::start).transpose()?;
+    let hooks = Hooks::start(config.on_change.clone())?;
     let priority_runs = config.priority_command.clone().map(|command| PriorityRuns::start(command, id)).transpose()?;
+    let http = HttpFace::start(&config, id, &keyring, descriptors.http_connections)?;
     let listener = TcpListener::bind(&address)
         .with_context(|| format!("cannot listen on {address}: is another process there? (`ss -ltnp` shows which)"))?;
-    let hook_queue = hooks.as_ref().map(Hooks::queue);
+    let hook_queue = hooks.queue();
     let printed = priority_runs.as_ref().map(PriorityRuns::printed);
-    let home = Home { config, id, keyring, listener, binding, descriptors, hooks: hook_queue, printed };
+    let mut home = Home { config, id, keyring, listener, binding, descriptors, hooks: hook_queue, printed, http };
     let mut voices = Voices::default();
     let removed = loop {
         let daemon = Daemon::start(&home, disk, ledger, stored, voices).await?;
@@ -111,7 +117,7 @@ pub async fn run(
             Ended::Removed(list) => break Some(list),
             Ended::Stale(begin_again) => {
                 let file;
-                (disk, ledger, file, voices) = *begin_again;
+                (disk, ledger, file, voices, home.config) = *begin_again;
                 stored = Some(file);
             }
         }
@@ -119,9 +125,7 @@ pub async fn run(
     if let Some(runs) = priority_runs {
         runs.finish();
     }
-    if let Some(hooks) = hooks {
-        hooks.finish();
-    }
+    hooks.finish();
     Ok(removed)
 }
 
@@ -149,9 +153,10 @@ struct Home {
     listener: TcpListener,
     binding: Option<Binding>,
     descriptors: Shares,
-    hooks: Option<HookQueue>,
+    hooks: HookQueue,
     /// The numbers that the command of `[priority]` prints.
     printed: Option<watch::Receiver<Option<u32>>>,
+    http: Option<HttpFace>,
 }
 
 enum Ended {
@@ -159,7 +164,7 @@ enum Ended {
     /// The list in force is without this member.
     Removed(Stamp),
     /// Peers have seen a later incarnation of this member: begin again with a later incarnation, or without a vote.
-    Stale(Box<(Disk, Ledger<Subscription>, StateFile, Voices)>),
+    Stale(Box<(Disk, Ledger<Subscription>, StateFile, Voices, Config)>),
 }
 
 /// One machine of this process and the state that belongs to it alone.
@@ -192,7 +197,7 @@ struct Daemon {
     process: Arc<ProcessState>,
     /// Which peers refuse this process as a second process with its id.
     duplicates: Duplicates,
-    /// Secrets or certificates, and reading them again.
+    /// The files that were read at the start, and reading them again.
     reload: Reload,
     priority: Priority,
     /// Pages of the ledger that clients wait for.
@@ -209,6 +214,7 @@ struct Daemon {
     /// The id of the cluster that handshakes compare.
     shared_id: Option<ClusterId>,
     clients: Clients<ClientId>,
+    counts: Counts,
     clocks: PeerClocks,
     /// Buffer in which frames are assembled.
     frame: BytesMut,
@@ -216,9 +222,7 @@ struct Daemon {
 
 impl Daemon {
     async fn serve(mut self) -> anyhow::Result<Ended> {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut hangup = signal(SignalKind::hangup())?;
+        let mut signals = signals::listen()?;
         tracing::info!(
             id = self.id.0, cluster = self.config.name, algorithm = self.config.row.name, address = %self.net.local_addr(),
             instances = self.instances.len(), "started"
@@ -233,11 +237,15 @@ impl Daemon {
                 due = alarm.due() => due?,
                 // Writes finish rarely, and an election must not wait for one behind clients that never stop asking.
                 written = self.volume.written() => self.written(written)?,
-                _ = terminate.recv() => return self.leave().await.map(|()| Ended::Left),
-                _ = interrupt.recv() => return self.leave().await.map(|()| Ended::Left),
-                _ = hangup.recv() => self.reload.begin(&self.config, self.id, None),
+                Some(signal) = signals.recv() => match signal {
+                    Signal::End => return self.leave().await.map(|()| Ended::Left),
+                    Signal::Reload => self.reload.begin(&self.config, self.id, None),
+                    Signal::Tell => self.log_standing(),
+                },
                 read = self.reload.done() => self.reloaded(read),
                 () = self.priority.changes() => self.share_priority(),
+                // Few: the HTTP face asks for each scrape once.
+                question = self.counts.question() => { let _ = question.send(self.figures()); }
                 event = self.net.event() => self.network_all(event)?,
                 news = self.ledger.news() => match news {
                     LedgerNews::Page(asked, page) => {
@@ -246,20 +254,22 @@ impl Daemon {
                     }
                     LedgerNews::Synced(head) => self.volume.remember_ledger(head),
                 },
+                // Nothing more is there to be read: the turn ends.
+                () = std::future::ready(()), if self.locks.holds_notes() => {}
             }
             match self.stale_run.take() {
                 None => {}
                 Some(StaleRun::ResumeAfter(counter)) => {
-                    let Daemon { volume, ledger, mut voices, .. } = self;
+                    let Daemon { volume, ledger, mut voices, config, .. } = self;
                     voices.begin_again();
                     let (disk, file) = volume.resume_after(counter);
-                    return Ok(Ended::Stale(Box::new((disk, ledger, file, voices))));
+                    return Ok(Ended::Stale(Box::new((disk, ledger, file, voices, config))));
                 }
                 Some(StaleRun::Old) => {
-                    let Daemon { volume, ledger, mut voices, .. } = self;
+                    let Daemon { volume, ledger, mut voices, config, .. } = self;
                     voices.begin_again();
                     let (disk, file) = volume.refuse().await?;
-                    return Ok(Ended::Stale(Box::new((disk, ledger, file, voices))));
+                    return Ok(Ended::Stale(Box::new((disk, ledger, file, voices, config))));
                 }
             }
             self.carry_out();
@@ -273,7 +283,8 @@ impl Daemon {
     /// The next deadline, since boot.
     fn deadline(&self) -> Option<Duration> {
         let timers = self.instances.values().filter_map(|running| running.machine.deadline());
-        timers.chain(self.locks.deadline()).chain(self.volume.deadline()).chain(self.idle_check_at).min()
+        let others = [self.locks.deadline(), self.volume.deadline(), self.idle_check_at, self.notify.deadline()];
+        timers.chain(others.into_iter().flatten()).min()
     }
 
     /// Due timers first, then the effects of all instances, then one write per socket, then the subscribers.
@@ -297,8 +308,10 @@ impl Daemon {
         }
         self.volume.remember_when_due(now);
         self.look_for_idle_clients(now);
+        self.notify.turn(now);
         self.reload.warn_of_expiry(now);
         self.say_what_is_missing();
+        self.counts.take(self.publisher.pending());
         self.publisher.tell_subscribers();
     }
 
@@ -309,6 +322,7 @@ impl Daemon {
         loop {
             let mut done = true;
             for (&instance, running) in &mut self.instances {
+                running.machine.set_child_grace(running.attached.grace());
                 if let Some(attached) = running.attached.news() {
                     running.machine.command(Command::Attached(attached));
                 }
@@ -383,6 +397,24 @@ impl Daemon {
         self.publisher.watchers = watchers;
     }
 
+    /// SIGUSR1: one line about every election of this process.
+    fn log_standing(&self) {
+        let connected = self.roster.others().filter(|peer| self.net.is_connected(peer.uid.id.0)).count();
+        for (&instance, running) in &self.instances {
+            let now = running.machine.standing();
+            let leader = now.leader.map(|leader| leader.0);
+            tracing::info!(
+                instance = instance.0,
+                role = now.role.name(),
+                leader,
+                epoch = now.epoch.0,
+                connected,
+                clients = self.net.clients(),
+                "standing, as SIGUSR1 asked"
+            );
+        }
+    }
+
     /// Logged once, some time after the start: most clusters are complete by then.
     fn say_what_is_missing(&mut self) {
         if !self.said_missing && self.process.uptime() >= INCOMPLETE {
@@ -429,11 +461,12 @@ impl Daemon {
             running.machine.tick(now);
             running.machine.set_write_time(write_time);
         }
+        self.counts.written(written.took);
         let ticket = written.ticket;
-        if let Some((instance, barrier)) = self.volume.finish(written)?
-            && let Some(running) = self.instances.get_mut(&instance)
-        {
-            running.machine.written(barrier);
+        for (instance, barrier) in self.volume.finish(written)? {
+            if let Some(running) = self.instances.get_mut(&instance) {
+                running.machine.written(barrier);
+            }
         }
         self.priority_written(ticket);
         self.process.set_persist(self.volume.median());
@@ -447,6 +480,8 @@ impl Running {
         self.shown.set_election_messages(self.machine.algorithm_messages());
         self.shown.set_blank(!self.machine.knows_the_past());
         self.shown.set_active_list(self.machine.active_list());
+        self.shown.set_attached(self.attached.len());
+        self.shown.set_held(self.machine.is_held());
         if let Some(cost) = self.machine.take_election() {
             self.shown.set_election(cost);
         }

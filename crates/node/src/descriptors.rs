@@ -24,6 +24,7 @@ const FILES: usize = 64;
 const PER_PEER: usize = 2;
 const CLIENTS_MAX: usize = 1024;
 const UNAUTHENTICATED_MAX: usize = 256;
+const HTTP_MAX: usize = 1200;
 /// With fewer connections of clients and strangers than this a cluster cannot be operated.
 const CONNECTIONS_MIN: usize = 16;
 
@@ -33,6 +34,8 @@ const CONNECTIONS_MIN: usize = 16;
 pub(crate) struct Shares {
     pub(crate) clients_max: usize,
     pub(crate) unauthenticated_max: usize,
+    /// Of a table of its own: the thread of the HTTP face shares no descriptors with the event loop.
+    pub(crate) http_connections: usize,
 }
 
 /// Raises the limit of open files of this process, as far as it may, and divides it.
@@ -71,7 +74,10 @@ fn shares(limit: u64, peers: usize) -> Option<Shares> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let connections = limit.checked_sub(FILES + PER_PEER * peers).filter(|&rest| rest >= CONNECTIONS_MIN)?;
     let unauthenticated_max = UNAUTHENTICATED_MAX.min(connections / 4);
-    Some(Shares { clients_max: CLIENTS_MAX.min(connections - unauthenticated_max), unauthenticated_max })
+    let clients_max = CLIENTS_MAX.min(connections - unauthenticated_max);
+    // The face dials every member, and may follow and ask it at the same time.
+    let http_connections = HTTP_MAX.min(limit.saturating_sub(FILES + 4 * peers)).max(CONNECTIONS_MIN);
+    Some(Shares { clients_max, unauthenticated_max, http_connections })
 }
 
 /// The process or the machine has no file descriptor left: no fault of the file that was to be opened.
@@ -84,8 +90,12 @@ pub(crate) fn have_run_out(error: &io::Error) -> bool {
 /// not in it. So the thread must not be given files afterwards, files that it opens are its own, and a runtime that it
 /// wakes must exist already. Its stack is small on purpose: a small process dies faster, and its peers notice sooner.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    spawn_with_stack(name, 128 << 10, work)
+}
+
+pub(crate) fn spawn_with_stack(name: &str, bytes: usize, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let (ready, is_ready) = mpsc::channel();
-    thread::Builder::new().name(name.into()).stack_size(128 << 10).spawn(move || {
+    thread::Builder::new().name(name.into()).stack_size(bytes).spawn(move || {
         keep_own();
         let _ = ready.send(());
         work();
@@ -128,11 +138,15 @@ mod tests {
     #[test]
     fn members_and_the_disk_have_descriptors_whatever_clients_take() {
         for (limit, peers) in [(80, 0), (128, 3), (256, 5), (1024, 9), (2048, 256), (1 << 20, 256), (u64::MAX, 3)] {
-            let Shares { clients_max, unauthenticated_max } = shares(limit, peers).unwrap();
+            let Shares { clients_max, unauthenticated_max, http_connections } = shares(limit, peers).unwrap();
             let taken = (clients_max + unauthenticated_max + FILES + PER_PEER * peers) as u64;
             assert!(taken <= limit && clients_max > 0 && unauthenticated_max > 0, "{limit}, {peers}");
+            assert!(http_connections as u64 <= limit && http_connections > 0, "{limit}, {peers}");
         }
-        assert_eq!(shares(ENOUGH, 255).unwrap(), Shares { clients_max: 1024, unauthenticated_max: 256 });
+        assert_eq!(
+            shares(ENOUGH, 255).unwrap(),
+            Shares { clients_max: 1024, unauthenticated_max: 256, http_connections: 964 }
+        );
         assert_eq!((shares(64, 3), shares(79, 0)), (None, None));
     }
 

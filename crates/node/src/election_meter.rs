@@ -10,6 +10,11 @@ use member::{Envelope, NodeSet, Round, Standing};
 pub(crate) struct ElectionMeter {
     me: NodeId,
     election: Option<Counted>,
+    /// An algorithm that counts votes asks for them while a leader is still followed: the votes that were asked for and given
+    /// since the last election belong to the next one.
+    votes: Votes,
+    /// Does this member follow a leader, or lead?
+    has_leader: bool,
     /// Frames of all elections, since the process started.
     total: u64,
     /// Has the cost changed since it was last asked for?
@@ -25,6 +30,12 @@ struct Counted {
     sent: Counts,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Votes {
+    sent: Counts,
+    asked: bool,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Name {
     Round(Round),
@@ -36,7 +47,7 @@ enum Name {
 
 impl ElectionMeter {
     pub(crate) fn new(me: NodeId) -> Self {
-        ElectionMeter { me, election: None, total: 0, changed: false }
+        ElectionMeter { me, election: None, votes: Votes::default(), has_leader: false, total: 0, changed: false }
     }
 
     /// Called after every step. `round`: the present round; `joined`: the round that a message asked this member to
@@ -63,34 +74,49 @@ impl ElectionMeter {
             Envelope::Beat(_) | Envelope::Join { .. } | Envelope::Authority(_) => return,
         };
         self.total += 1;
-        if name == Name::Open && self.election.is_none() {
+        if name == Name::Open && self.election.is_none() && !self.has_leader {
             self.open();
         }
+        let kind = M::KINDS[message.kind()];
         if let Some(election) = self.election.as_mut().filter(|election| election.name == name) {
             election.sent.add(message);
+            election.initiator |= name == Name::Open && kind.candidacy;
             self.changed = true;
+        } else if name == Name::Open && !kind.announcement && M::KINDS.iter().any(|kind| kind.candidacy) {
+            self.votes.sent.add(message);
+            self.votes.asked |= kind.candidacy;
         }
     }
 
     /// An algorithm without rounds: its election lasts from the loss of a leader to the next one.
     pub(crate) fn became(&mut self, now: Standing) {
+        self.has_leader = now.leader.is_some();
         let name = self.election.as_ref().map(|election| election.name);
         match (name, now.leader) {
-            (Some(Name::Open), Some(_)) => {
-                if let Some(election) = &mut self.election {
-                    election.name = Name::Closed(now.epoch.0);
-                    self.changed = true;
-                }
-            }
+            (Some(Name::Open), Some(_)) => self.close(now.epoch.0),
             (Some(Name::Closed(_)), None) => self.open(),
+            // Elected before the last leader was lost.
+            (Some(Name::Closed(epoch)), Some(_)) if epoch < now.epoch.0 && self.votes.sent.total() > 0 => {
+                self.open();
+                self.close(now.epoch.0);
+            }
+            // A process that found a leader when it started, and lost it.
+            (None, None) if self.votes.sent.total() > 0 => self.open(),
             (Some(Name::Open | Name::Closed(_) | Name::Round(_)) | None, _) => {}
         }
     }
 
     fn open(&mut self) {
         self.changed = true;
-        let sent = Counts::default();
-        self.election = Some(Counted { name: Name::Open, participants: None, initiator: false, sent });
+        let Votes { sent, asked } = std::mem::take(&mut self.votes);
+        self.election = Some(Counted { name: Name::Open, participants: None, initiator: asked, sent });
+    }
+
+    fn close(&mut self, epoch: u64) {
+        self.changed = true;
+        if let Some(election) = &mut self.election {
+            election.name = Name::Closed(epoch);
+        }
     }
 
     /// The positions of members have changed.
@@ -213,7 +239,16 @@ mod tests {
     fn heartbeats_are_no_messages_of_an_election() {
         let news = News { next_attempt_min: Attempt(1), leader: None, firsthand: false };
         let mut meter = ElectionMeter::new(NodeId(1));
-        meter.sends(&Sent::Beat(Beat { news, stands: true, ask: true, incarnation: 1, setbacks: 0, priority: 0 }));
+        meter.sends(&Sent::Beat(Beat {
+            news,
+            stands: true,
+            ask: true,
+            incarnation: 1,
+            setbacks: 0,
+            priority: 0,
+            mode: None,
+            hold: None,
+        }));
         assert_eq!((counts(&meter), meter.total()), (Vec::new(), 0));
     }
 
@@ -230,5 +265,62 @@ mod tests {
         meter.sends(&plain());
         meter.became(standing(Some(2), 9));
         assert_eq!((counts(&meter), meter.total()), (vec![2, 0], 4));
+    }
+
+    #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+    enum Ballot {
+        Ask,
+        Grant,
+        Lead,
+    }
+
+    impl Message for Ballot {
+        const KINDS: &'static [Kind] = &[Kind::candidacy("ask"), Kind::election("grant"), Kind::announcement("lead")];
+
+        fn kind(&self) -> usize {
+            self.clone() as usize
+        }
+    }
+
+    fn votes(meter: &ElectionMeter) -> Option<(Vec<u64>, bool)> {
+        let full = View::mesh([1, 2, 3].map(Uid::plain).to_vec());
+        let cost = meter.cost::<Ballot>(&full)?;
+        Some((cost.sent.iter().map(|kind| kind.count).collect(), cost.initiator))
+    }
+
+    fn ballot(message: Ballot) -> Envelope<NodeId, Ballot, ()> {
+        Envelope::Plain { link: NodeId(2), hops: 0, message }
+    }
+
+    #[test]
+    fn votes_asked_for_and_given_while_a_leader_is_followed_belong_to_the_next_election() {
+        let mut meter = ElectionMeter::new(NodeId(1));
+        meter.sends(&ballot(Ballot::Ask));
+        meter.became(standing(Some(1), 7));
+        assert_eq!(votes(&meter), Some((vec![1, 0, 0], true)));
+        // Heartbeats of a leader belong to no election.
+        meter.sends(&ballot(Ballot::Lead));
+        assert_eq!(votes(&meter), Some((vec![1, 0, 0], true)));
+        meter.sends(&ballot(Ballot::Grant));
+        meter.became(standing(None, 8));
+        meter.sends(&ballot(Ballot::Lead));
+        meter.became(standing(Some(2), 8));
+        assert_eq!(votes(&meter), Some((vec![0, 1, 1], false)), "the vote was given before the leader was given up");
+        meter.sends(&ballot(Ballot::Grant));
+        meter.became(standing(Some(3), 9));
+        assert_eq!(votes(&meter), Some((vec![0, 1, 0], false)), "it followed one leader after the other");
+    }
+
+    #[test]
+    fn what_a_member_sends_to_a_leader_that_it_found_belongs_to_no_election() {
+        let mut meter = ElectionMeter::new(NodeId(1));
+        meter.became(standing(None, 7));
+        meter.became(standing(Some(2), 7));
+        meter.sends(&ballot(Ballot::Lead));
+        assert_eq!(votes(&meter), None);
+        meter.became(standing(None, 8));
+        meter.sends(&ballot(Ballot::Grant));
+        meter.became(standing(Some(3), 8));
+        assert_eq!(votes(&meter), Some((vec![0, 1, 0], false)));
     }
 }

@@ -84,6 +84,11 @@ impl Subscriber for HookQueue {
 }
 
 impl HookQueue {
+    /// Changes from now on, and those that wait, run this command; none without one.
+    pub(crate) fn set_command(&self, command: Option<String>) {
+        self.queue.set_command(command);
+    }
+
     fn push(&self, change: Change) {
         if let Some(dropped) = self.queue.push(change) {
             let old = dropped.old.map_or("none", |old| old.role.name());
@@ -100,13 +105,16 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    pub(crate) fn start(command: String) -> io::Result<Self> {
+    /// Starts the thread also without a command: the config may get one while the process runs, and a thread that begins
+    /// later would hold the sockets of the event loop open (see `descriptors`).
+    pub(crate) fn start(command: Option<String>) -> io::Result<Self> {
         let queue = Arc::new(Queue::default());
+        queue.set_command(command);
         let (alive, ended) = mpsc::channel();
         let waiting = Arc::clone(&queue);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         crate::descriptors::spawn("hooks", move || {
-            runtime.block_on(run_all(&command, &waiting));
+            runtime.block_on(run_all(&waiting));
             drop(alive);
         })?;
         Ok(Hooks { queue, ended })
@@ -136,12 +144,15 @@ struct Queue {
 struct Waiting {
     changes: VecDeque<Change>,
     closed: bool,
+    /// Without one no change is queued.
+    command: Option<String>,
 }
 
 impl Queue {
     /// Returns the change that was dropped to make room.
     fn push(&self, change: Change) -> Option<Change> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.command.as_ref()?;
         let full = state.changes.len() >= QUEUE;
         let dropped = if full { state.changes.pop_front() } else { None };
         state.changes.push_back(change);
@@ -154,15 +165,23 @@ impl Queue {
         self.bell.notify_one();
     }
 
-    /// The next change; `None` once the queue is closed and empty.
-    async fn next(&self) -> Option<Change> {
+    fn set_command(&self, command: Option<String>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if command.is_none() {
+            state.changes.clear();
+        }
+        state.command = command;
+    }
+
+    /// The next change and the command to run for it; `None` once the queue is closed and empty.
+    async fn next(&self) -> Option<(String, Change)> {
         loop {
             {
                 let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                match state.changes.pop_front() {
-                    None if state.closed => return None,
-                    None => {}
-                    found => return found,
+                match (state.command.clone(), state.changes.pop_front()) {
+                    (Some(command), Some(change)) => return Some((command, change)),
+                    _ if state.closed => return None,
+                    _ => {}
                 }
             }
             self.bell.notified().await;
@@ -170,9 +189,9 @@ impl Queue {
     }
 }
 
-async fn run_all(command: &str, queue: &Queue) {
-    while let Some(change) = queue.next().await {
-        if let Err(error) = run(command, &change, LIMIT).await {
+async fn run_all(queue: &Queue) {
+    while let Some((command, change)) = queue.next().await {
+        if let Err(error) = run(&command, &change, LIMIT).await {
             tracing::warn!(%error, "on_change cannot be run");
         }
     }
@@ -244,6 +263,7 @@ mod tests {
     #[test]
     fn a_full_queue_drops_the_oldest_and_says_which() {
         let queue = Queue::default();
+        queue.set_command(Some("true".to_owned()));
         let change = |epoch| Change { id: 3, old: None, now: Some(standing(Role::Leader, Some(3), epoch)) };
         for epoch in 0..QUEUE as u64 {
             assert_eq!(queue.push(change(epoch)), None);
@@ -256,7 +276,7 @@ mod tests {
         let file = std::env::temp_dir().join(format!("conclave-hooks-{}", std::process::id()));
         let _ = std::fs::remove_file(&file);
         let variables = "$CONCLAVE_ID $CONCLAVE_OLD_ROLE $CONCLAVE_NEW_ROLE $CONCLAVE_LEADER $CONCLAVE_EPOCH";
-        let hooks = Hooks::start(format!("echo {variables} $CONCLAVE_TOKEN >> {}", file.display())).unwrap();
+        let hooks = Hooks::start(Some(format!("echo {variables} $CONCLAVE_TOKEN >> {}", file.display()))).unwrap();
         let mut queue = hooks.queue();
         queue.take(&became(standing(Role::Leader, Some(3), 1)));
         queue.take(&became(standing(Role::Leader, Some(3), 2)));

@@ -12,17 +12,23 @@ use algorithms::{Ctx, Election, Input, NodeId, Protocol, Uid, View};
 use anyhow::bail;
 use bytes::BytesMut;
 use client::ElectionCost;
+use face::MessageCount;
 use member::reign::ListEvent;
 use member::{
     Authority, Command, Context, Envelope, Event, Incarnation, Member, MemberVisitor, NodeSet, Record, Safety,
     Settings, Standing,
 };
-use transport::codec;
+use transport::{codec, is_next_for_a_test};
 use types::{ClusterId, InstanceId, MemberList, Membership};
 
 use crate::election_meter::ElectionMeter;
 use crate::records::{self, Kept};
 use crate::roster::Roster;
+use crate::traffic::Traffic;
+
+/// What a test's next version sends: a kind of message, and a field at the end of every heartbeat.
+const NEXT_KIND: &[u8] = &[99, 1, 2, 3];
+const NEXT_FIELD: &[u8] = &[4, 5, 6, 7];
 
 /// What the event loop provides to an instance.
 pub(crate) trait EffectSink {
@@ -38,12 +44,17 @@ pub(crate) trait Instance: Send {
     /// The record that this process begins with. It must be on the disk before anything else happens; then
     /// `written(true)`.
     fn first_record(&mut self) -> anyhow::Result<Kept>;
-    /// False if the bytes were no message of this algorithm.
-    fn frame(&mut self, from: NodeId, payload: &[u8]) -> bool;
+    /// False if the bytes were no message of this algorithm. `newer`: the sender speaks a later version, which may have added
+    /// fields at the end.
+    fn frame(&mut self, from: NodeId, payload: &[u8], newer: bool) -> bool;
     fn peer(&mut self, peer: NodeId, up: bool);
     fn command(&mut self, command: Command);
+    /// Takes over what may change while a member runs. The next step acts by it; timers that run keep their end.
+    fn adopt(&mut self, settings: &Settings);
     /// How long the last write took, of any instance: all of them write the same file.
     fn set_write_time(&mut self, write_time: Duration);
+    /// The longest grace of the children that are attached.
+    fn set_child_grace(&mut self, grace: Duration);
     /// Fires every timer that is due, in the order of their moments.
     fn tick(&mut self, now: Duration);
     /// When the next timer is due, since boot.
@@ -57,6 +68,10 @@ pub(crate) trait Instance: Send {
     fn incarnation(&self) -> Incarnation;
     /// Is there a possible successor if this member steps down?
     fn has_successor(&self) -> bool;
+    /// Is the cluster paused, as far as it knows?
+    fn is_paused(&self) -> bool;
+    /// Does it lead, held by an order?
+    fn is_held(&self) -> bool;
     /// Can its leader hand over to a chosen member?
     fn hands_over(&self) -> bool;
     /// Does it know what was granted before its disk began?
@@ -70,6 +85,8 @@ pub(crate) trait Instance: Send {
     fn active_list(&self) -> Option<Vec<u32>>;
     /// Messages of the algorithm that were sent so far; heartbeats are not counted.
     fn algorithm_messages(&self) -> u64;
+    /// The messages that were sent and received so far, by kind.
+    fn message_counts(&self) -> Vec<MessageCount>;
     /// The last election that this member took part in, or the one under way; `None` if it has not changed since the
     /// last call.
     fn take_election(&mut self) -> Option<ElectionCost>;
@@ -128,6 +145,7 @@ struct MemberInstance<E: Election, A: Authority> {
     /// Records on their way to the disk, with no effect that waits for them.
     stores: VecDeque<MemberRecord<E, A>>,
     meter: ElectionMeter,
+    traffic: Traffic,
     dice: Dice,
     buffer: BytesMut,
 }
@@ -143,21 +161,24 @@ impl<E: Election, A: Authority> MemberInstance<E, A> {
         let driver = Driver::start(&context(&setup, dice.roll()), stored);
         dice.0 ^= u64::from(setup.instance.0);
         let (stores, meter, buffer) = (VecDeque::new(), ElectionMeter::new(setup.me.id), BytesMut::new());
-        Ok(MemberInstance { row, setup, driver, stores, meter, dice, buffer })
+        let traffic = Traffic::new::<E::Message>();
+        Ok(MemberInstance { row, setup, driver, stores, meter, traffic, dice, buffer })
     }
 
     fn decode(kept: &Kept) -> anyhow::Result<MemberRecord<E, A>> {
         let algorithm = kept.algorithm.as_deref().map(codec::decode).transpose();
-        match (codec::decode(&kept.authority), algorithm) {
-            (Ok(authority), Ok(algorithm)) => Ok(Record { authority, algorithm }),
+        let mode = kept.mode.as_deref().map(codec::decode).transpose();
+        match (codec::decode(&kept.authority), algorithm, mode) {
+            (Ok(authority), Ok(algorithm), Ok(mode)) => Ok(Record { authority, algorithm, mode }),
             _ => bail!("the state file holds a record that this version cannot read: start the version that wrote it"),
         }
     }
 
-    fn encode(Record { authority, algorithm }: &MemberRecord<E, A>) -> Kept {
+    fn encode(Record { authority, algorithm, mode }: &MemberRecord<E, A>) -> Kept {
         Kept {
             authority: records::encode(codec::to_vec(authority)),
             algorithm: algorithm.as_ref().map(|record| records::encode(codec::to_vec(record))),
+            mode: mode.as_ref().map(|mode| records::encode(codec::to_vec(mode))),
         }
     }
 
@@ -192,9 +213,17 @@ impl<E: Election, A: Authority> MemberInstance<E, A> {
             // A ring of one: the message returns at once.
             return self.step(Input::Message { from: to, message });
         }
+        self.traffic.sent(&message);
         self.buffer.clear();
         match codec::encode(&message, &mut self.buffer) {
-            Ok(()) => sink.send(to, &self.buffer),
+            Ok(()) => {
+                if is_next_for_a_test() && matches!(message, Envelope::Beat(_)) {
+                    // A kind of message and a field that the version before does not know.
+                    sink.send(to, NEXT_KIND);
+                    self.buffer.extend_from_slice(NEXT_FIELD);
+                }
+                sink.send(to, &self.buffer);
+            }
             Err(error) => tracing::error!(%error, "a message of ours cannot be encoded"),
         }
     }
@@ -208,9 +237,12 @@ impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
         }
     }
 
-    fn frame(&mut self, from: NodeId, payload: &[u8]) -> bool {
-        match codec::decode(payload) {
-            Ok(message) => self.step(Input::Message { from, message }),
+    fn frame(&mut self, from: NodeId, payload: &[u8], newer: bool) -> bool {
+        match if newer { codec::decode_newer(payload) } else { codec::decode(payload) } {
+            Ok(message) => {
+                self.traffic.received(&message);
+                self.step(Input::Message { from, message });
+            }
             Err(_) => return false,
         }
         true
@@ -224,8 +256,20 @@ impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
         self.step(Input::Command(command));
     }
 
+    fn adopt(&mut self, new: &Settings) {
+        let own = &mut self.setup.settings;
+        (own.preempt, own.preempt_after, own.stand) = (new.preempt, new.preempt_after, new.stand);
+        (own.timing.heartbeat, own.timing.suspect_after) = (new.timing.heartbeat, new.timing.suspect_after);
+        own.election.answer_timeout = new.election.answer_timeout;
+        own.election.coordinator_timeout = new.election.coordinator_timeout;
+    }
+
     fn set_write_time(&mut self, write_time: Duration) {
-        self.setup.settings.write_time = write_time;
+        self.setup.settings.from_driver.write_time = write_time;
+    }
+
+    fn set_child_grace(&mut self, grace: Duration) {
+        self.setup.settings.from_driver.child_grace = grace;
     }
 
     fn tick(&mut self, now: Duration) {
@@ -285,6 +329,14 @@ impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
         self.driver.machine().best_successor(&context(&self.setup, 0)).is_some()
     }
 
+    fn is_paused(&self) -> bool {
+        self.driver.machine().mode().is_some_and(|mode| mode.paused)
+    }
+
+    fn is_held(&self) -> bool {
+        self.driver.machine().is_held(&context(&self.setup, 0))
+    }
+
     fn hands_over(&self) -> bool {
         A::ELECTION_PROPOSES || E::HANDS_OVER
     }
@@ -312,6 +364,10 @@ impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
 
     fn algorithm_messages(&self) -> u64 {
         self.meter.total()
+    }
+
+    fn message_counts(&self) -> Vec<MessageCount> {
+        self.traffic.counts()
     }
 
     fn take_election(&mut self) -> Option<ElectionCost> {

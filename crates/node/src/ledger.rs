@@ -200,7 +200,8 @@ impl<C: Send> LedgerWriter<C> {
             Happened::Adopted { list, ref voters } => parts(list, voters, LedgerKind::Adopted),
             Happened::InForce { list, ref voters } => parts(list, voters, LedgerKind::InForce),
             Happened::Forced { list, ref voters } => parts(list, voters, LedgerKind::Forced),
-            Happened::Elected(_) | Happened::Link { .. } | Happened::Faults(_) | Happened::Leaving => Vec::new(),
+            Happened::Leaving => vec![LedgerKind::Left],
+            Happened::Elected(_) | Happened::Link { .. } | Happened::Faults(_) => Vec::new(),
         }
     }
 }
@@ -323,12 +324,13 @@ impl<C> Scribe<C> {
 }
 
 /// The whole ledger in a data directory whose member does not run. `known` is the newest entry according to the state file.
-/// Changes nothing.
-pub fn peek(dir: &Path, known: Option<LedgerHead>) -> std::io::Result<LedgerPage> {
+/// Changes nothing. Also when the process was last alive.
+pub fn peek(dir: &Path, known: Option<LedgerHead>) -> std::io::Result<(LedgerPage, Option<u64>)> {
     let (entries, found) = segments::peek(dir, known)?;
     let troubles = (found.damaged > 0).then(|| format!("{} records are damaged", found.damaged));
     let proof = LedgerProof { head: known, breaks: found.breaks };
-    Ok(LedgerPage { entries, more: false, troubles: troubles.into_iter().collect(), proof })
+    let page = LedgerPage { entries, more: false, troubles: troubles.into_iter().collect(), proof };
+    Ok((page, found.last_alive_ms))
 }
 
 /// Logs the state that was found at the start, and returns it as text.
@@ -357,7 +359,7 @@ fn report(found: &Found) -> Option<String> {
 }
 
 /// The kernel's id of this boot; zeros, which match no boot, if it has none.
-fn boot_id() -> [u8; 16] {
+pub fn boot_id() -> [u8; 16] {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     u128::from_str_radix(&digits, 16).unwrap_or(0).to_be_bytes()

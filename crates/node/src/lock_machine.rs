@@ -42,6 +42,8 @@ pub(crate) trait LockMachine: Send {
     /// The locks that are held or waited for, from this name on; `None` if this member does not know them.
     fn locks(&self, from: Option<&LockName>, most: usize) -> Option<Vec<LockView>>;
     fn lock(&self, name: &LockName) -> Option<LockView>;
+    /// How many locks are held and how many requests wait; `None` if this member does not know that without counting.
+    fn totals(&self) -> Option<(usize, usize)>;
     /// When this session expires, since boot, if nothing more is heard of it.
     fn expires(&self, session: SessionId) -> Option<Duration>;
 }
@@ -97,6 +99,9 @@ trait LockProtocol:
     fn owes(&self) -> bool;
     fn locks(&self, from: Option<&LockName>, most: usize) -> Option<Vec<LockView>>;
     fn lock(&self, name: &LockName) -> Option<LockView>;
+    fn totals(&self) -> Option<(usize, usize)> {
+        None
+    }
     /// The timer that ends the session.
     fn expiry(session: SessionId) -> Self::Timer;
 }
@@ -118,6 +123,10 @@ impl LockProtocol for Central {
 
     fn lock(&self, name: &LockName) -> Option<LockView> {
         Central::lock(self, name)
+    }
+
+    fn totals(&self) -> Option<(usize, usize)> {
+        Central::totals(self)
     }
 
     fn expiry(session: SessionId) -> CentralTimer {
@@ -241,6 +250,10 @@ impl<P: LockProtocol> LockMachine for Driven<P> {
 
     fn lock(&self, name: &LockName) -> Option<LockView> {
         self.driver.machine().lock(name)
+    }
+
+    fn totals(&self) -> Option<(usize, usize)> {
+        self.driver.machine().totals()
     }
 
     fn expires(&self, session: SessionId) -> Option<Duration> {

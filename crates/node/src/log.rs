@@ -1,15 +1,26 @@
 //! Logs go to stderr and never block: when the pipe is not read, lines are dropped and counted.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
+use client::Programs;
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::{self, MakeWriter};
+use tracing_subscriber::prelude::*;
+use tracing_subscriber::{Registry, reload};
 
 use crate::descriptors;
+
+/// Lines that were dropped since the start of the process.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+
+pub fn dropped() -> u64 {
+    DROPPED.load(Ordering::Relaxed)
+}
 
 /// Lines that may wait for a slow reader.
 const QUEUE: usize = 1024;
@@ -20,18 +31,47 @@ pub enum Format {
     Json,
 }
 
-/// Starts logging; the filter comes from `CONCLAVE_LOG` (such as `debug` or `transport=trace`), else `info`. Called
+/// What is logged where neither the environment nor the config says so.
+pub const LEVEL: &str = "info";
+/// Counts instead of `[log] level` of the config.
+pub const VARIABLE: &str = "CONCLAVE_LOG";
+
+/// Replaces the filter of the log.
+static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
+
+/// Is it a level, or a list such as `info,transport=trace`?
+pub fn check(level: &str) -> Result<(), String> {
+    level.parse::<Targets>().map(drop).map_err(|error| error.to_string())
+}
+
+/// From now on these lines are written. False if the environment decides which.
+pub fn set_level(level: &str) -> bool {
+    if std::env::var_os(VARIABLE).is_some() {
+        return false;
+    }
+    if let (Some(filter), Ok(targets)) = (FILTER.get(), level.parse::<Targets>()) {
+        // Fails only after the subscriber is gone, and it stays until the process ends.
+        let _ = filter.reload(targets);
+    }
+    true
+}
+
+/// Starts logging; the filter comes from `CONCLAVE_LOG` (such as `debug` or `transport=trace`), else it is `level`. Called
 /// before the first socket is opened: the log's thread must hold none open.
-pub fn init(format: Format) -> io::Result<()> {
+pub fn init(format: Format, level: &str) -> io::Result<()> {
     let (lines, queue) = sync_channel(QUEUE);
     let dropped = Arc::new(AtomicU64::new(0));
     let sink = Sink { lines, dropped: dropped.clone() };
     descriptors::spawn("log", move || print_all(&queue, &dropped))?;
-    let filter = EnvFilter::try_from_env("CONCLAVE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(sink).with_ansi(false);
+    let wanted = std::env::var(VARIABLE).ok().and_then(|wanted| wanted.parse().ok());
+    let targets = wanted.or_else(|| level.parse().ok()).unwrap_or_else(|| Targets::new().with_default(Level::INFO));
+    let (filter, handle) = reload::Layer::new(targets);
+    let _ = FILTER.set(handle);
+    let subscriber = tracing_subscriber::registry().with(filter);
+    let lines = fmt::layer().with_writer(sink).with_ansi(false);
     let result = match format {
-        Format::Text => builder.with_target(false).try_init(),
-        Format::Json => builder.json().flatten_event(true).try_init(),
+        Format::Text => subscriber.with(lines.with_target(false)).try_init(),
+        Format::Json => subscriber.with(lines.json().flatten_event(true)).try_init(),
     };
     result.map_err(io::Error::other)
 }
@@ -57,8 +97,14 @@ impl<'a> MakeWriter<'a> for Sink {
 impl Write for Sink {
     /// The formatter passes one whole line per call.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if let Err(TrySendError::Full(_)) = self.lines.try_send(line.to_vec()) {
+        let programs = Programs::called();
+        let named = match std::str::from_utf8(line) {
+            Ok(text) if !programs.are_plain() => programs.in_words(text).into_bytes(),
+            _ => line.to_vec(),
+        };
+        if let Err(TrySendError::Full(_)) = self.lines.try_send(named) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
+            DROPPED.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())
     }

@@ -1,4 +1,4 @@
-//! The data directory of a member that does not run, read and not changed: for `ctl member survey` and `ctl audit`.
+//! The data directory of a member that does not run, read and not changed: for `ctl member survey`, `ctl history` and `ctl audit`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,8 @@ pub struct Volume {
     /// The list in force without this member, if it was removed.
     pub removed: Option<Stamp>,
     pub ledger: LedgerPage,
+    /// When its process was last alive, in milliseconds since 1970.
+    pub last_alive_ms: Option<u64>,
 }
 
 #[derive(Debug, Error)]
@@ -41,7 +43,7 @@ pub enum OfflineError {
 /// Reads a data directory, or a copy of one.
 pub fn read(dir: &Path) -> Result<Volume, OfflineError> {
     let file = records::peek(dir)?.ok_or_else(|| OfflineError::NoState(dir.to_path_buf()))?;
-    let ledger = read_ledger(dir, records::ledger(&file))?;
+    let (ledger, last_alive_ms) = peek(dir, records::ledger(&file))?;
     let removed = records::list_mark(&file).removed;
     let (vote, cluster, followed) = match records::authority(&file, InstanceId::ELECTION) {
         Some(AuthorityRecord::Quorum(record)) => (record.vote, record.cluster, record.belief.followed),
@@ -57,11 +59,16 @@ pub fn read(dir: &Path) -> Result<Volume, OfflineError> {
         list: vote.map(|vote| MemberList::clone(&vote.list)),
         removed,
         ledger,
+        last_alive_ms,
     })
 }
 
 /// The ledger in a directory without a usable state file: nothing tells whether entries are missing at its end.
 pub fn read_ledger(dir: &Path, known: Option<client::LedgerHead>) -> Result<LedgerPage, OfflineError> {
+    peek(dir, known).map(|(page, _)| page)
+}
+
+fn peek(dir: &Path, known: Option<client::LedgerHead>) -> Result<(LedgerPage, Option<u64>), OfflineError> {
     let failed = |source| OfflineError::Ledger { dir: dir.to_path_buf(), source };
     crate::ledger::peek(dir, known).map_err(failed)
 }

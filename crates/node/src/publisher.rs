@@ -58,6 +58,11 @@ impl Publisher {
         }
     }
 
+    /// The announcements of this turn that subscribers have not got yet.
+    pub(crate) fn pending(&self) -> &[Announcement] {
+        &self.pending
+    }
+
     /// Called before the sockets are flushed.
     pub(crate) fn tell_watchers(&mut self, net: &mut Net) {
         for announcement in &self.pending[self.watched..] {

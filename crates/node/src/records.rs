@@ -19,6 +19,8 @@ pub struct Kept {
     pub authority: Vec<u8>,
     /// `None`: the algorithm has never kept anything.
     pub algorithm: Option<Vec<u8>>,
+    /// `None`: no operator has ever ordered a pause.
+    pub mode: Option<Vec<u8>>,
 }
 
 /// The record of an authority, for checks of a disk before its machine runs.
@@ -180,6 +182,15 @@ pub fn authority(file: &StateFile, instance: InstanceId) -> Option<AuthorityReco
     AuthorityRecord::decode(file.volume.safety, section.version, &section.bytes)
 }
 
+/// Is the algorithm's part the only one of this record that the file does not hold?
+pub fn only_algorithm_differs(file: &StateFile, instance: InstanceId, name: &str, record: &Kept) -> bool {
+    let authority = file.record(instance, RecordKind::Authority);
+    let of_algorithm = record.algorithm.clone().map_or(OnDisk::Nothing, OnDisk::Record);
+    authority.is_some_and(|section| section.bytes == record.authority)
+        && mode(file, instance) == record.mode
+        && algorithm(file, instance, name) != of_algorithm
+}
+
 pub fn put_authority(file: &mut StateFile, instance: InstanceId, bytes: Vec<u8>) {
     file.put_record(instance, RecordKind::Authority, bytes);
 }
@@ -200,7 +211,11 @@ pub fn kept(file: &StateFile, instance: InstanceId, name: &str) -> Option<Kept> 
     let mut authority = authority(file, instance).unwrap_or_else(|| AuthorityRecord::blank(file.volume.safety));
     *authority.incarnation_mut() = *of_election.incarnation_mut();
     let algorithm = if let OnDisk::Record(bytes) = algorithm(file, instance, name) { Some(bytes) } else { None };
-    Some(Kept { authority: authority.encode(), algorithm })
+    Some(Kept { authority: authority.encode(), algorithm, mode: mode(file, instance) })
+}
+
+fn mode(file: &StateFile, instance: InstanceId) -> Option<Vec<u8>> {
+    file.record(instance, RecordKind::Mode).map(|section| section.bytes.clone())
 }
 
 /// The newest entry that the ledger had on its disk when this file was written.
@@ -239,8 +254,11 @@ pub fn is_without_list(file: &StateFile) -> bool {
 }
 
 /// All records of a member are put into the file together.
-pub fn put(file: &mut StateFile, instance: InstanceId, name: &str, Kept { authority, algorithm }: Kept) {
+pub fn put(file: &mut StateFile, instance: InstanceId, name: &str, Kept { authority, algorithm, mode }: Kept) {
     put_authority(file, instance, authority);
+    if let Some(bytes) = mode {
+        file.put_record(instance, RecordKind::Mode, bytes);
+    }
     if let Some(bytes) = algorithm {
         let record: AlgorithmRecord = (name.to_owned(), bytes);
         file.put_record(instance, RecordKind::Algorithm, encode(codec::to_vec(&record)));

@@ -8,12 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use algorithms::NodeId;
-use client::{ElectionCost, MemberStatus, PeerStatus, PriorityBy};
-use member::{Role, Safety, Standing};
+use client::{ElectionCost, Maintenance, MemberStatus, PeerStatus, PriorityBy};
+use member::{Mode, Role, Safety, Stand, Standing};
 use types::{InstanceId, Topology, Uid, Wins, boot_clock, since_boot};
 
 use crate::config::ElectionConfig;
 use crate::daemon::millis;
+
+/// The text comes from a peer.
+const REFUSAL_CHARS_MAX: usize = 500;
 
 /// The visible state that all instances of a process share.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ pub(crate) struct ProcessState {
     priority: Mutex<Option<(u32, PriorityBy)>>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct PeerState {
     id: NodeId,
     connected: bool,
@@ -47,6 +50,8 @@ struct PeerState {
     received: u64,
     /// Millionths by which its clock runs fast; `None` before enough of its readings have arrived.
     drift_ppm: Option<i64>,
+    /// Of the last dial.
+    refusal: Option<String>,
 }
 
 impl ProcessState {
@@ -73,8 +78,16 @@ impl ProcessState {
     pub(crate) fn set_members(&self, uid: Uid, peers: impl Iterator<Item = NodeId>) {
         *lock(&self.uid) = uid;
         let mut states = lock(&self.peers);
-        let known = |id| states.iter().find(|peer| peer.id == id).copied();
-        let new = |id| PeerState { id, connected: false, last_heard: None, sent: 0, received: 0, drift_ppm: None };
+        let known = |id| states.iter().find(|peer| peer.id == id).cloned();
+        let new = |id| PeerState {
+            id,
+            connected: false,
+            last_heard: None,
+            sent: 0,
+            received: 0,
+            drift_ppm: None,
+            refusal: None,
+        };
         let now: Vec<PeerState> = peers.map(|id| known(id).unwrap_or_else(|| new(id))).collect();
         let mut gone = lock(&self.gone);
         for peer in states.iter().filter(|old| now.iter().all(|peer| peer.id != old.id)) {
@@ -84,7 +97,21 @@ impl ProcessState {
     }
 
     pub(crate) fn linked(&self, peer: NodeId, up: bool) {
-        self.change(peer, |peer| peer.connected = up);
+        self.change(peer, |peer| {
+            peer.connected = up;
+            peer.refusal.take_if(|_| up);
+        });
+    }
+
+    /// A dial of this peer was refused, or its answer was.
+    pub(crate) fn refused(&self, peer: NodeId, why: &str) {
+        let cut: String = why.chars().take(REFUSAL_CHARS_MAX).collect();
+        self.change(peer, |peer| peer.refusal = Some(cut));
+    }
+
+    /// A dial of this peer failed in another way.
+    pub(crate) fn not_refused(&self, peer: NodeId) {
+        self.change(peer, |peer| peer.refusal = None);
     }
 
     pub(crate) fn sent(&self, to: NodeId) {
@@ -146,7 +173,8 @@ impl ProcessState {
 impl PeerState {
     fn status(&self, now: Duration) -> PeerStatus {
         let last_heard_ms = self.last_heard.map(|heard| now.saturating_sub(heard).as_millis() as u64);
-        PeerStatus { id: self.id.0, connected: self.connected, last_heard_ms, drift_ppm: self.drift_ppm }
+        let refusal = self.refusal.clone().filter(|_| !self.connected);
+        PeerStatus { id: self.id.0, connected: self.connected, last_heard_ms, drift_ppm: self.drift_ppm, refusal }
     }
 }
 
@@ -160,6 +188,7 @@ pub(crate) struct VisibleState {
     safety: Safety,
     wins: Wins,
     max_drift_ppm: u64,
+    stands_attached: AtomicBool,
     /// Since the process started.
     election_messages: AtomicU64,
     shown: Mutex<Shown>,
@@ -175,6 +204,12 @@ struct Shown {
     election: Option<ElectionCost>,
     blank: bool,
     active_list: Option<Vec<u32>>,
+    /// Clients of `ctl lead`.
+    attached: u32,
+    /// Without the end of a rest.
+    maintenance: Maintenance,
+    /// The end of a rest, since boot.
+    rests_until: Option<Duration>,
 }
 
 impl VisibleState {
@@ -185,12 +220,33 @@ impl VisibleState {
         standing: Standing,
     ) -> Self {
         let blank = safety == Safety::Quorum;
-        let shown = Shown { standing, announced: false, lease_until: None, election: None, blank, active_list: None };
+        let shown = Shown {
+            standing,
+            announced: false,
+            lease_until: None,
+            election: None,
+            blank,
+            active_list: None,
+            attached: 0,
+            maintenance: Maintenance::default(),
+            rests_until: None,
+        };
         let (instance, algorithm, topology) = (election.instance, election.row.name, election.topology);
         let wins = election.settings.election.wins;
         let max_drift_ppm = (election.settings.timing.max_drift * 1e6).round() as u64;
         let (election_messages, shown) = (AtomicU64::new(0), Mutex::new(shown));
-        VisibleState { process, instance, algorithm, topology, safety, wins, max_drift_ppm, election_messages, shown }
+        VisibleState {
+            process,
+            instance,
+            algorithm,
+            topology,
+            safety,
+            wins,
+            max_drift_ppm,
+            stands_attached: AtomicBool::new(election.settings.stand == Stand::Attached),
+            election_messages,
+            shown,
+        }
     }
 
     /// Returns the previous announcement.
@@ -230,6 +286,28 @@ impl VisibleState {
         }
     }
 
+    pub(crate) fn set_stand(&self, stand: Stand) {
+        self.stands_attached.store(stand == Stand::Attached, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_attached(&self, clients: usize) {
+        lock(&self.shown).attached = clients as u32;
+    }
+
+    pub(crate) fn set_mode(&self, Mode { number, by, paused, keeps }: Mode) {
+        let maintenance = &mut lock(&self.shown).maintenance;
+        let (order, keeps) = ((number, by.0), keeps.map(|id| id.0));
+        *maintenance = Maintenance { order, paused, keeps, ..*maintenance };
+    }
+
+    pub(crate) fn set_held(&self, held: bool) {
+        lock(&self.shown).maintenance.held = held;
+    }
+
+    pub(crate) fn set_rest(&self, until: Option<Duration>) {
+        lock(&self.shown).rests_until = until;
+    }
+
     /// The standing that may be reported now.
     pub(crate) fn standing(&self) -> Standing {
         self.standing_at(since_boot())
@@ -246,6 +324,11 @@ impl VisibleState {
         Some((boot_clock() + left).as_nanos() as u64)
     }
 
+    /// How long the lease of this leader still runs; `None` without a lease, or after its end.
+    pub(crate) fn lease_left(&self, now: Duration) -> Option<Duration> {
+        lock(&self.shown).lease_until?.checked_sub(now).filter(|left| !left.is_zero())
+    }
+
     pub(crate) fn status(&self) -> MemberStatus {
         let (shown, now) = (lock(&self.shown).clone(), since_boot());
         let standing = self.standing_of(&shown, now);
@@ -254,6 +337,8 @@ impl VisibleState {
         let (key_ids, expires) = lock(&process.keys).clone();
         let (priority, priority_by) = lock(&process.priority).unwrap_or((uid.priority, PriorityBy::List));
         let left = shown.lease_until.and_then(|until| until.checked_sub(now)).filter(|left| !left.is_zero());
+        let rest = shown.rests_until.and_then(|until| until.checked_sub(now));
+        let rests_until_ms = rest.map(|rest| millis(SystemTime::now() + rest));
         MemberStatus {
             id: uid.id.0,
             instance: self.instance,
@@ -274,7 +359,7 @@ impl VisibleState {
             election: shown.election,
             peers: peers.iter().map(|peer| peer.status(now)).collect(),
             uptime_ms: process.uptime().as_millis() as u64,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: crate::version(),
             persist_us: Some(process.persist_us.load(Ordering::Relaxed)).filter(|&us| us > 0),
             faults: lock(&process.faults).clone(),
             blank: shown.blank,
@@ -285,6 +370,9 @@ impl VisibleState {
             expires_ms: expires.map(millis),
             priority_by,
             active_list: shown.active_list,
+            attached: shown.attached,
+            stands_attached: self.stands_attached.load(Ordering::Relaxed),
+            maintenance: Maintenance { rests_until_ms, ..shown.maintenance },
         }
     }
 

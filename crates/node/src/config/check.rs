@@ -11,6 +11,7 @@ use super::problems::{Problem, Problems};
 use super::read::{Cluster, Draft, InstanceDraft, PeerDraft, TlsDraft, fitting};
 use super::section::{Found, closest};
 use super::{Config, Host, PEERS_MAX, PeerRole, locks, priority, split_address};
+use crate::log;
 
 const NAME_BYTES_MAX: usize = 64;
 const TIME_MIN: Duration = Duration::from_millis(1);
@@ -73,6 +74,7 @@ pub(super) fn all(draft: &Draft, config: &Config, problems: &mut Problems) {
     secret(draft, config, problems);
     links(draft, config, problems);
     hooks(draft, problems);
+    log_level(draft, problems);
     priority::check(&draft.priority, config, problems);
     instances(draft, config, problems);
     locks::check(&draft.locks, config, problems);
@@ -173,12 +175,6 @@ fn members(cluster: &Cluster, config: &Config, problems: &mut Problems) {
 /// Settings that this version does not support: not wrong, but they have no effect.
 pub(super) fn notices(draft: &Draft, row: &Row) -> Vec<Problem> {
     let mut notices = Problems { path: std::path::PathBuf::new(), list: Vec::new() };
-    let mut unbuilt = |found: &Option<Found<String>>, what: &str| {
-        if let Some(found) = found {
-            notices.push(found.line, format!("{what} is not built yet"), "this line has no effect");
-        }
-    };
-    draft.peers.iter().for_each(|peer| unbuilt(&peer.http, "http in [[peers]]"));
     if let (Some(short), Some(answer)) = (draft.timing.coordinator_timeout, draft.timing.answer_timeout) {
         let proven = answer.value.saturating_mul(row.coordinator_factor);
         if short.value > answer.value && short.value < proven {
@@ -326,6 +322,7 @@ fn addresses(peers: &[PeerDraft], problems: &mut Problems) {
                 // wildcard.
                 Some((_, 0)) => {}
                 Some(_) if key == "listen" => {}
+                Some((Host::Ip(ip), _)) if key == "http" && ip.is_unspecified() => {}
                 Some(_) => {
                     let same = |(_, earlier): &&(_, &Found<String>)| earlier.value.eq_ignore_ascii_case(&found.value);
                     if let Some((_, earlier)) = seen.iter().find(same) {
@@ -399,6 +396,14 @@ fn links(draft: &Draft, config: &Config, problems: &mut Problems) {
 fn hooks(draft: &Draft, problems: &mut Problems) {
     if let Some(hook) = draft.on_change.as_ref().filter(|hook| hook.value.trim().is_empty()) {
         problems.push(hook.line, "on_change is empty", "write a command for `sh -c`, or remove the line");
+    }
+}
+
+fn log_level(draft: &Draft, problems: &mut Problems) {
+    let Some(level) = &draft.log_level else { return };
+    if let Err(why) = log::check(&level.value) {
+        let remedy = "write error, warn, info, debug or trace, or part=level, like \"info,transport=debug\"";
+        problems.push(level.line, format!("level = {:?} in [log]: {why}", level.value), remedy);
     }
 }
 

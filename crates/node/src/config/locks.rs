@@ -22,6 +22,8 @@ const MARGIN: Duration = Duration::from_millis(5);
 /// A grant costs one message to one voter of three, and its answer, instead of two and two. Where that voter does not answer
 /// the others are asked so much later, which few clients notice.
 const SPREAD: Duration = Duration::from_millis(2);
+/// A crowd of waiters comes back to a new leader within three leases more.
+const REQUEUE_LONGER: u32 = 13;
 
 /// The table as it is written: a missing key is `None`.
 pub(super) struct LocksDraft {
@@ -54,6 +56,7 @@ impl Locks {
             spread: SPREAD,
             // Clients need about as long as an election to find the new leader.
             requeue_window: timing.lease,
+            requeue_longer: REQUEUE_LONGER,
             close_ends_bare: config.settings.on_close == OnClose::Immediate,
             limits: self.limits,
             ..LockSettings::default()

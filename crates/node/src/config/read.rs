@@ -7,7 +7,7 @@ use ::toml::de::DeTable;
 use algorithms::catalog::{self, Row};
 use algorithms::{NodeId, Topology, Wins};
 use client::{SecretPermissions, TlsFiles};
-use member::{Bootstrap, Founding, OnClose, Safety, Settings, Timing};
+use member::{Bootstrap, Founding, OnClose, Safety, Settings, Stand, Timing};
 use types::InstanceId;
 
 use super::locks::{self, LocksDraft};
@@ -15,6 +15,7 @@ use super::priority::{self, PriorityDraft};
 use super::problems::Problems;
 use super::section::{Found, Pairs, Reader, Section};
 use super::{Config, ConfiguredInstance, ID_MAX, Peer, PeerRole, check};
+use crate::log;
 
 const TOPOLOGIES: [(&str, Topology); 3] =
     [("mesh", Topology::Mesh), ("ring", Topology::Ring), ("graph", Topology::Graph)];
@@ -22,6 +23,7 @@ const SAFETIES: [(&str, Safety); 2] = [("classic", Safety::Classic), ("quorum", 
 const WINS: [(&str, Wins); 2] = [("highest", Wins::Highest), ("lowest", Wins::Lowest)];
 const ON_CLOSE: [(&str, OnClose); 2] = [("wait-lease", OnClose::WaitLease), ("immediate", OnClose::Immediate)];
 const BOOTSTRAPS: [(&str, Bootstrap); 2] = [("auto", Bootstrap::Auto), ("manual", Bootstrap::Manual)];
+const STANDS: [(&str, Stand); 2] = [("always", Stand::Always), ("attached", Stand::Attached)];
 const ROLES: [(&str, PeerRole); 3] =
     [("member", PeerRole::Member), ("witness", PeerRole::Witness), ("learner", PeerRole::Learner)];
 
@@ -38,6 +40,7 @@ pub(super) struct Draft {
     pub(super) tls: Option<TlsDraft>,
     pub(super) links: Option<Found<Pairs>>,
     pub(super) on_change: Option<Found<String>>,
+    pub(super) log_level: Option<Found<String>>,
     pub(super) locks: LocksDraft,
     pub(super) priority: PriorityDraft,
 }
@@ -49,6 +52,7 @@ pub(super) struct Cluster {
     pub(super) algorithm: Option<Found<String>>,
     pub(super) safety: Option<Found<Safety>>,
     pub(super) wins: Option<Found<Wins>>,
+    pub(super) stand: Option<Found<Stand>>,
     pub(super) preempt: Option<Found<bool>>,
     pub(super) preempt_after: Option<Found<Duration>>,
     pub(super) secret_file: Option<Found<String>>,
@@ -59,6 +63,7 @@ pub(super) struct Cluster {
     pub(super) bootstrap: Option<Found<Bootstrap>>,
     pub(super) join: Option<Found<Vec<Found<String>>>>,
     pub(super) listen: Option<Found<String>>,
+    pub(super) http_token_file: Option<Found<String>>,
     /// Is the key present, readable or not?
     pub(super) says_name: bool,
 }
@@ -83,6 +88,7 @@ pub(super) struct PeerDraft {
     pub(super) http: Option<Found<String>>,
     pub(super) priority: Option<Found<u32>>,
     pub(super) role: Option<Found<PeerRole>>,
+    pub(super) stand: Option<Found<Stand>>,
 }
 
 pub(super) struct InstanceDraft {
@@ -120,6 +126,7 @@ fn draft<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>) -> Draft {
     reader.tables(document);
     let graph = reader.section(document, "graph");
     let hooks = reader.section(document, "hooks");
+    let log = reader.section(document, "log");
     let locks_section = reader.section(document, "locks");
     let priority_section = reader.section(document, "priority");
     let tls_section = document.contains_key("tls").then(|| reader.section(document, "tls"));
@@ -136,6 +143,7 @@ fn draft<'a>(reader: &mut Reader<'a>, document: &'a DeTable<'a>) -> Draft {
         tls: tls_section.map(|section| tls(reader, &section)),
         links: reader.pairs(&graph, "links"),
         on_change: reader.string(&hooks, "on_change"),
+        log_level: reader.string(&log, "level"),
         locks: locks::draft(reader, &locks_section),
         priority: priority::draft(reader, &priority_section),
     }
@@ -149,6 +157,7 @@ fn cluster(reader: &mut Reader<'_>, section: &Section<'_>) -> Cluster {
         algorithm: reader.string(section, "algorithm"),
         safety: reader.choice(section, "safety", &SAFETIES),
         wins: reader.choice(section, "wins", &WINS),
+        stand: reader.choice(section, "stand", &STANDS),
         preempt: reader.boolean(section, "preempt"),
         preempt_after: reader.duration(section, "preempt_after"),
         secret_file: reader.string(section, "secret_file"),
@@ -159,6 +168,7 @@ fn cluster(reader: &mut Reader<'_>, section: &Section<'_>) -> Cluster {
         bootstrap: reader.choice(section, "bootstrap", &BOOTSTRAPS),
         join: reader.strings(section, "join"),
         listen: reader.string(section, "listen"),
+        http_token_file: reader.string(section, "http_token_file"),
         says_name: section.has("name"),
     }
 }
@@ -207,6 +217,7 @@ fn peer(reader: &mut Reader<'_>, section: &Section<'_>) -> PeerDraft {
         http: reader.string(section, "http"),
         priority: reader.integer(section, "priority", 0, u32::MAX),
         role: reader.choice(section, "role", &ROLES),
+        stand: reader.choice(section, "stand", &STANDS),
     }
 }
 
@@ -252,6 +263,7 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
         settings: Settings {
             election: algorithms::Settings { learners: with_role(PeerRole::Learner), ..election(draft, row) },
             preempt: cluster.preempt.is_none_or(|found| found.value),
+            stand: cluster.stand.map_or(Stand::default(), |found| found.value),
             preempt_after: or(cluster.preempt_after, Settings::default().preempt_after.max(2 * timing.lease)),
             founding: Founding { bootstrap, ..Founding::default() },
             timing,
@@ -266,6 +278,7 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
         listen: value(&cluster.listen),
         links: draft.links.iter().flat_map(|links| links.value.iter().map(pair)).collect(),
         secret_file: cluster.secret_file.as_ref().map(|file| beside(path, &file.value)),
+        http_token_file: cluster.http_token_file.as_ref().map(|file| beside(path, &file.value)),
         secret_permissions: cluster.secret_permissions.map(|found| found.value).unwrap_or_default(),
         tls: draft.tls.as_ref().map(|tls| {
             let files = TlsFiles {
@@ -282,6 +295,7 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
         bind_volume: cluster.bind_volume.is_none_or(|found| found.value),
         client_idle: or(draft.timing.client_idle, CLIENT_IDLE),
         on_change: value(&draft.on_change),
+        log_level: value(&draft.log_level).unwrap_or_else(|| log::LEVEL.to_owned()),
         locks: locks::resolve(&draft.locks),
         priority_command: priority::resolve(&draft.priority),
         notices: check::notices(draft, row),
@@ -326,6 +340,7 @@ fn resolve_peer(peer: &PeerDraft) -> Peer {
         http: value(&peer.http),
         priority: peer.priority.map_or(0, |found| found.value),
         role: peer.role.map_or(PeerRole::default(), |found| found.value),
+        stand: peer.stand.map(|found| found.value),
         line: peer.line,
     }
 }

@@ -19,6 +19,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "algorithm",
             "safety",
             "wins",
+            "stand",
             "preempt",
             "preempt_after",
             "secret_file",
@@ -29,6 +30,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "bootstrap",
             "join",
             "listen",
+            "http_token_file",
         ],
     ),
     (
@@ -45,11 +47,12 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "client_idle",
         ],
     ),
-    ("peers", &["id", "address", "listen", "http", "priority", "role"]),
+    ("peers", &["id", "address", "listen", "http", "priority", "role", "stand"]),
     ("instances", &["id", "algorithm", "wins"]),
     ("tls", &["ca", "certificate", "key", "client_certificate", "client_key"]),
     ("graph", &["links"]),
     ("hooks", &["on_change"]),
+    ("log", &["level"]),
     ("locks", &["algorithm", "max_ttl", "max_sessions", "max_waiters", "max_names"]),
     ("priority", &["command", "interval", "timeout"]),
 ];
@@ -307,6 +310,7 @@ fn title(table: &str) -> &'static str {
         "tls" => "[tls]",
         "graph" => "[graph]",
         "hooks" => "[hooks]",
+        "log" => "[log]",
         "locks" => "[locks]",
         _ => "[priority]",
     }

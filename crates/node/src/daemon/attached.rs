@@ -1,9 +1,10 @@
 //! Clients that run a child process for as long as this member leads (`ctl lead`). The member decides when the children
 //! must stop and how long it waits; this file tells the clients, and tells the member when clients attach and leave.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-use client::Response;
+use client::{GRACE_MAX, Response};
 use transport::{ClientId, Net};
 
 use super::reply;
@@ -11,7 +12,8 @@ use crate::publisher::{STREAMS_MAX, Subscription};
 
 #[derive(Debug, Default)]
 pub(super) struct Attached {
-    clients: BTreeSet<Subscription>,
+    /// With the time that each may need to stop.
+    clients: BTreeMap<Subscription, Duration>,
     /// Attached; they are answered once a majority of the voters knows of the child.
     waiting: Vec<Subscription>,
     /// The last value that the member was told.
@@ -26,11 +28,17 @@ impl Attached {
     /// `voters_first`: voters must not take the end of this process for the end of its child, so they are told of the
     /// child before the client is told to begin. `ends`: the client is told to stop at once.
     /// Returns false if the client is attached as often as it may be.
-    pub(super) fn add(&mut self, client: Subscription, voters_first: bool, ends: bool, net: &mut Net) -> bool {
+    pub(super) fn add(
+        &mut self,
+        (client, grace): (Subscription, Duration),
+        voters_first: bool,
+        ends: bool,
+        net: &mut Net,
+    ) -> bool {
         if self.clients.range(client.of_same_client()).count() >= STREAMS_MAX {
             return false;
         }
-        self.clients.insert(client);
+        self.clients.insert(client, grace.min(GRACE_MAX));
         if voters_first {
             self.waiting.push(client);
         } else {
@@ -43,13 +51,22 @@ impl Attached {
     }
 
     pub(super) fn has(&self, client: ClientId) -> bool {
-        self.clients.iter().any(|attached| attached.client == client)
+        self.clients.keys().any(|attached| attached.client == client)
     }
 
     pub(super) fn gone(&mut self, client: ClientId) {
-        self.clients.retain(|attached| attached.client != client);
+        self.clients.retain(|attached, _| attached.client != client);
         self.waiting.retain(|waits| waits.client != client);
         self.stopping &= !self.clients.is_empty();
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// The longest grace of the attached commands: the time that such a command may need to stop.
+    pub(super) fn grace(&self) -> Duration {
+        self.clients.values().max().copied().unwrap_or_default()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -70,7 +87,7 @@ impl Attached {
     pub(super) fn stop(&mut self, net: &mut Net) {
         tracing::info!(clients = self.clients.len(), "telling attached clients to stop");
         self.stopping = true;
-        for &client in &self.clients {
+        for &client in self.clients.keys() {
             reply(net, client, Response::Stop);
         }
     }

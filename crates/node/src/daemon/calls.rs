@@ -1,8 +1,10 @@
 //! Answers calls of clients.
 
-use client::{Announcement, Call, Cause, FailCode, Happened, Ordered, Reply, Request, Response, Transition};
+use std::time::Duration;
+
+use client::{Announcement, Call, CallId, Cause, FailCode, Happened, Ordered, Reply, Request, Response, Transition};
 use member::{OnClose, Role};
-use transport::{ClientId, Net, codec};
+use transport::{ClientId, Net, codec, is_next_for_a_test};
 use types::{InstanceId, NodeId};
 
 use super::orders::unknown;
@@ -13,6 +15,9 @@ use crate::publisher::{STREAMS_MAX, Subscription};
 impl Daemon {
     pub(super) fn call(&mut self, client: ClientId, payload: &[u8]) {
         let Ok(Call { id: call, instance, request }) = codec::decode(payload) else {
+            if let Some(call) = unknown_request(payload) {
+                return reply(&mut self.net, Subscription { client, call }, not_known());
+            }
             // Without its number the call cannot be answered, and the client would wait for ever.
             tracing::warn!(%client, "sent bytes that are no call of this protocol version: connection closed");
             return self.drop_client(client);
@@ -53,10 +58,11 @@ impl Daemon {
                 self.clients.introduce(asked.client, name.clone());
                 Response::Done
             }
-            Request::Elect | Request::StepDown | Request::Transfer { .. } => {
+            Request::Elect | Request::StepDown { .. } | Request::Transfer { .. } | Request::Pause { .. } => {
                 let response = match *request {
-                    Request::Transfer { to } => self.transfer(instance, NodeId(to)),
-                    Request::StepDown => self.step_down(instance),
+                    Request::Transfer { to, hold } => self.transfer(instance, NodeId(to), hold),
+                    Request::StepDown { rest_ms } => self.step_down(instance, rest_ms),
+                    Request::Pause { paused } => self.pause(instance, paused),
                     _ => self.elect(instance),
                 };
                 if response == Response::Done {
@@ -82,8 +88,12 @@ impl Daemon {
                 self.reload.begin(&self.config, self.id, Some(asked));
                 return None;
             }
-            Request::Attach => {
-                return if self.attach(asked, instance) { None } else { Some(too_many_streams()) };
+            Request::Attach { grace_ms } => {
+                return if self.attach(asked, Duration::from_millis(grace_ms), instance) {
+                    None
+                } else {
+                    Some(too_many_streams())
+                };
             }
             Request::LockSession => return self.lock_session(asked),
             Request::Lock(ref message) => return self.lock_message(asked, message.clone()),
@@ -127,19 +137,19 @@ impl Daemon {
         let shown = &self.instances.get(&instance)?.shown;
         let now = shown.standing();
         let lease_until_ns = shown.lease_until_ns();
-        let became = Transition { old: None, now, cause: Cause::Started, lease_until_ns };
+        let became = Transition { old: None, now, cause: Cause::Present, lease_until_ns };
         Some(self.publisher.stamp(instance, Happened::Became(became)))
     }
 
     /// False if this client may not attach once more.
-    fn attach(&mut self, asked: Subscription, instance: InstanceId) -> bool {
+    fn attach(&mut self, asked: Subscription, grace: Duration, instance: InstanceId) -> bool {
         let Some(running) = self.instances.get_mut(&instance) else { return false };
         // Asks the machine, not the visible state: voters may already know that no child depends on it.
         let leads = running.machine.standing().role == Role::Leader;
         let voters_first = leads && self.config.settings.on_close == OnClose::Immediate;
         // The end of this leadership is decided, and its announcement waits for the disk: no child may begin.
         let ends = !leads && running.shown.standing().role == Role::Leader;
-        running.attached.add(asked, voters_first, ends, &mut self.net)
+        running.attached.add((asked, grace), voters_first, ends, &mut self.net)
     }
 
     fn faults_changed(&mut self) {
@@ -174,4 +184,22 @@ pub(super) fn reply(net: &mut Net, to: Subscription, response: Response) {
         }
         Err(error) => tracing::error!(%error, "a reply cannot be encoded"),
     }
+}
+
+/// The number of a call whose request is of a kind that only a later version knows.
+fn unknown_request(payload: &[u8]) -> Option<CallId> {
+    let (call, _, kind): (CallId, InstanceId, u32) = codec::decode_newer(payload).ok()?;
+    (kind as usize >= Request::ALL.len()).then_some(call)
+}
+
+fn not_known() -> Response {
+    if is_next_for_a_test() {
+        // The next version knows one request more.
+        return Response::Done;
+    }
+    let version = crate::version();
+    failed(
+        FailCode::BadRequest,
+        format!("this request is not known to version {version}: upgrade the member, or use the ctl of its release"),
+    )
 }

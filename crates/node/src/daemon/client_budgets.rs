@@ -48,6 +48,11 @@ impl Pages {
         }
     }
 
+    /// Of all clients together.
+    pub(super) fn all(&self) -> usize {
+        self.all
+    }
+
     fn wait_for(&self, client: ClientId) -> bool {
         self.of_client.contains_key(&client)
     }

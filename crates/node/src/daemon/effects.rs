@@ -84,6 +84,11 @@ impl EffectSink for Effects<'_> {
                     self.lock_news.push(ServiceCommand::OfficeBegan { epoch, first, wait });
                 }
             }
+            Event::Mode(mode) => {
+                tracing::info!(paused = mode.paused, keeps = mode.keeps.map(|id| id.0), by = mode.by.0, "maintenance");
+                self.shown.set_mode(mode);
+            }
+            Event::Rests(rest) => self.shown.set_rest(rest.map(|rest| since_boot() + rest)),
             Event::StopChildren => self.attached.stop(self.net),
             Event::ChildrenGivenUp => self.attached.give_up(),
             Event::Lease { no_child, .. } => {

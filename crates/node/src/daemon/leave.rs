@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use client::Happened;
-use member::{Command, Role};
+use member::{Command, FromDriver, Role, Settings};
 use types::{InstanceId, since_boot};
 
 use super::Daemon;
+use crate::error_text;
 
 /// How long a leaving leader waits for its successor.
 const HANDOVER: Duration = Duration::from_secs(1);
-/// How long a leaving leader waits for its children; the member gives them up after the same time. Never less than a
-/// lease.
-const CHILDREN: Duration = Duration::from_secs(1);
 
 impl Daemon {
     /// Hands leadership over before leaving: the other members elect without having to detect a death.
@@ -26,14 +24,18 @@ impl Daemon {
         if !leading.is_empty() && (!alone || children) {
             for instance in &leading {
                 if let Some(running) = self.instances.get_mut(instance) {
-                    running.machine.command(Command::StepDown);
+                    running.machine.command(Command::StepDown(None));
                 }
             }
             self.carry_out();
             // Enough time to give up a successor that does not answer, and then to release without one.
             let settings = &self.config.settings;
             let handover = HANDOVER.max(3 * settings.election.answer_timeout);
-            let stopping = if children { CHILDREN.max(settings.timing.lease) } else { Duration::ZERO };
+            let grace = self.instances.values().map(|running| running.attached.grace()).max().unwrap_or_default();
+            let patience =
+                Settings { from_driver: FromDriver { child_grace: grace, ..settings.from_driver }, ..settings.clone() }
+                    .children_patience();
+            let stopping = if children { patience } else { Duration::ZERO };
             let until = since_boot() + handover + stopping;
             while since_boot() < until && !leading.iter().all(|&instance| self.handed_over(instance, alone)) {
                 self.turn(until).await?;
@@ -56,7 +58,10 @@ impl Daemon {
             volume.remember_ledger(head);
         }
         if let Err(error) = volume.write_remembered().await {
-            tracing::warn!(error = format!("{error:#}"), "the state file does not know the last entries of the ledger");
+            tracing::warn!(
+                error = error_text::with_causes(&error),
+                "the state file does not know the last entries of the ledger"
+            );
         }
     }
 

@@ -13,7 +13,7 @@ use types::{Change, ChangeRefusal, InstanceId, Listed, MemberList, Stamp};
 use super::calls::reply;
 use super::orders::unknown;
 use super::{Daemon, failed};
-use crate::config::{self, Host, ID_MAX, split_address};
+use crate::config::{self, Config, Host, ID_MAX, split_address};
 use crate::publisher::Subscription;
 use crate::roster::Roster;
 
@@ -78,7 +78,8 @@ impl Daemon {
     pub(super) fn share_list(&mut self) {
         let list = self.roster.list();
         if !list.members.is_empty() {
-            self.net.set_list(list.stamp, self.config.members_digest(list));
+            let entries = self.config.list_entries(list);
+            self.net.set_list(list.stamp, Config::list_digest(&entries), &entries);
         }
         let join: &[String] = if self.roster.is_listed() { &[] } else { &self.config.join };
         self.net.join(join);

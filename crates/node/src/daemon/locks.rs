@@ -12,6 +12,7 @@ use member::Role;
 use transport::{Net, codec};
 use types::{Epoch, InstanceId, Token, since_boot};
 
+use super::acquire_times::AcquireTimes;
 use super::grant_times::GrantTimes;
 use super::lock_streams::LockStreams;
 use super::{Daemon, failed};
@@ -23,6 +24,8 @@ use crate::visible_state::ProcessState;
 const PAGE_LOCKS: usize = 256;
 /// A client of a cluster that never grants locks is told to ask again so late.
 const NEVER: Duration = Duration::from_mins(1);
+/// Where many clients speak at once, the notes of so many turns go to the voters together.
+const TURNS_TOGETHER: u32 = 8;
 
 /// The lock machine of this process and what clients wait for.
 pub(super) struct LockService {
@@ -34,11 +37,14 @@ pub(super) struct LockService {
     /// Operators who wait for the end of a lock.
     unlocking: Vec<Unlocking>,
     granted: GrantTimes,
+    acquired: AcquireTimes,
     voters_may_change: bool,
     /// Without a quorum no reign begins an office: every leadership does.
     classic: bool,
     /// When the present office of this member began, since boot.
     office: Option<Duration>,
+    /// Turns since the last notes went to the voters.
+    turns: u32,
     buffer: BytesMut,
 }
 
@@ -58,7 +64,9 @@ impl LockService {
             news: vec![ServiceCommand::Voters(voters)],
             unlocking: Vec::new(),
             granted: GrantTimes::default(),
+            acquired: AcquireTimes::new(),
             office: None,
+            turns: 0,
             buffer: BytesMut::new(),
         }
     }
@@ -99,8 +107,22 @@ impl LockService {
         }
     }
 
+    /// Do notes wait for what clients have sent and was not read yet?
+    pub(super) fn holds_notes(&self) -> bool {
+        self.turns > 0
+    }
+
     pub(super) fn has(&self, client: transport::ClientId) -> bool {
         self.streams.has(client)
+    }
+
+    /// How many locks are held and how many requests wait, where this member knows that.
+    pub(super) fn totals(&self) -> Option<(usize, usize)> {
+        self.machine.as_ref()?.totals()
+    }
+
+    pub(super) fn acquired(&self) -> &AcquireTimes {
+        &self.acquired
     }
 
     pub(super) fn voters_may_change(&self) -> bool {
@@ -134,6 +156,7 @@ struct Sink<'a> {
     process: &'a ProcessState,
     streams: &'a LockStreams,
     granted: &'a mut GrantTimes,
+    acquired: &'a mut AcquireTimes,
     voters_may_change: &'a mut bool,
     frame: &'a mut BytesMut,
     buffer: &'a mut BytesMut,
@@ -167,8 +190,9 @@ impl Sink<'_> {
     fn tell(&mut self, to: StreamId, message: ToClient) {
         // The client may have left in this turn.
         let Some(Subscription { client, call }) = self.streams.call(to) else { return };
-        if let ToClient::Granted { token, .. } = &message {
+        if let ToClient::Granted { token, request, .. } = &message {
             self.granted.granted(*token, self.now);
+            self.acquired.granted(to, *request, self.now);
         }
         self.buffer.clear();
         match codec::encode(&Reply { to: call, response: Response::Lock(message) }, self.buffer) {
@@ -187,8 +211,19 @@ impl Daemon {
         self.locks.tick(now, leads);
         let epoch =
             self.instances.get(&InstanceId::ELECTION).map_or(Epoch(0), |running| running.shown.standing().epoch);
-        let LockService { machine, streams, news, granted, voters_may_change, classic, office, buffer, .. } =
-            &mut self.locks;
+        let LockService {
+            machine,
+            streams,
+            news,
+            granted,
+            acquired,
+            voters_may_change,
+            classic,
+            office,
+            turns,
+            buffer,
+            ..
+        } = &mut self.locks;
         let Some(machine) = machine else {
             news.clear();
             return false;
@@ -209,12 +244,18 @@ impl Daemon {
         if leads && machine.owes() {
             machine.command(ServiceCommand::LeaseHolds);
         }
-        machine.end_turn();
+        *turns += 1;
+        let more = leads && !machine.serves_everywhere() && self.net.has_more_of_clients();
+        if !more || *turns >= TURNS_TOGETHER {
+            *turns = 0;
+            machine.end_turn();
+        }
         let mut sink = Sink {
             net: &mut self.net,
             process: &self.process,
             streams,
             granted,
+            acquired,
             voters_may_change,
             frame: &mut self.frame,
             buffer,
@@ -254,6 +295,9 @@ impl Daemon {
         // After the message was read: a process that was paused must not answer from the lease that it had before.
         let now = since_boot();
         let leased = self.leads_at(now);
+        if let ToClerk::Acquire { request, .. } = &message {
+            self.locks.acquired.asked(from, *request, now);
+        }
         rebase(&mut message, now.saturating_sub(self.locks.office.unwrap_or_default()));
         self.locks.command(ServiceCommand::Message { from, message, leased }, leased);
         None

@@ -6,7 +6,7 @@ use algorithms::NodeId;
 use anyhow::bail;
 use bytes::{Buf, Bytes};
 use member::Command;
-use transport::{DownReason, Event as NetEvent, RefuseCode};
+use transport::{DownReason, Event as NetEvent, RefuseCode, is_next_for_a_test};
 use types::{Incarnation, InstanceId, since_boot};
 
 use super::Daemon;
@@ -56,7 +56,10 @@ impl Daemon {
                 }
                 self.locks.peer(NodeId(peer), false);
             }
-            NetEvent::Unreachable { peer, .. } => self.not_reached(peer),
+            NetEvent::Unreachable { peer, .. } => {
+                self.process.not_refused(NodeId(peer));
+                self.not_reached(peer);
+            }
             NetEvent::Refused { peer, code, text } => self.refused(peer, code, &text)?,
             NetEvent::ClientUp { client, access } => self.clients.up(client, access),
             NetEvent::ClientFrame { client, payload } => self.call(client, &payload),
@@ -66,7 +69,9 @@ impl Daemon {
         Ok(())
     }
 
+    /// What a peer of a later version sends and this version does not know is skipped; other peers are disconnected.
     fn frame_of(&mut self, from: NodeId, mut payload: Bytes) {
+        let newer = self.net.speaks_newer(from.0) || is_next_for_a_test();
         let instance = (payload.len() >= 2).then(|| InstanceId(payload.get_u16()));
         if instance == Some(InstanceId::CLOCKS)
             && let Ok(reading) = payload.as_ref().try_into()
@@ -75,14 +80,14 @@ impl Daemon {
         }
         self.process.received(from);
         if instance == Some(InstanceId::LOCKS) {
-            if !self.locks.frame(from, &payload) {
+            if !self.locks.frame(from, &payload) && !newer {
                 tracing::warn!(peer = from.0, "sent bytes that are no message of the lock service: connection closed");
                 self.suspect(from);
             }
             return;
         }
         let running = instance.and_then(|instance| self.instances.get_mut(&instance));
-        if !running.is_some_and(|running| running.machine.frame(from, &payload)) {
+        if !running.is_some_and(|running| running.machine.frame(from, &payload, newer)) && !newer {
             tracing::warn!(peer = from.0, "sent bytes that are no message of an instance here: connection closed");
             self.suspect(from);
         }
@@ -99,6 +104,7 @@ impl Daemon {
             self.stale(peer, seen, text);
             return Ok(());
         }
+        self.process.refused(NodeId(peer), text);
         if code == RefuseCode::Duplicate {
             let others = self.roster.others().count();
             if self.duplicates.refused(peer, others, Instant::now()) {

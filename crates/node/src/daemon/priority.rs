@@ -17,6 +17,8 @@ pub(super) struct Priority {
     /// By an operator, on the disk.
     ordered: Option<u32>,
     printed: watch::Receiver<Option<u32>>,
+    /// By a config that was read again; `None`: that of the member list.
+    configured: Option<u32>,
     /// Orders that are on their way to the disk, in order.
     waiting: Vec<(Ticket, Option<u32>, Subscription)>,
 }
@@ -25,7 +27,7 @@ impl Priority {
     /// `printed`: by the command, if there is one.
     pub(super) fn new(ordered: Option<u32>, printed: Option<watch::Receiver<Option<u32>>>) -> Self {
         let printed = printed.unwrap_or_else(|| watch::channel(None).1);
-        Priority { ordered, printed, waiting: Vec::new() }
+        Priority { ordered, printed, configured: None, waiting: Vec::new() }
     }
 
     /// Ends when the command prints another number. Cancel-safe.
@@ -36,10 +38,16 @@ impl Priority {
         }
     }
 
+    pub(super) fn configure(&mut self, priority: u32) {
+        self.configured = Some(priority);
+    }
+
     fn now(&self) -> Option<(u32, PriorityBy)> {
         let printed = *self.printed.borrow();
         let by = |value: Option<u32>, by| value.map(|value| (value, by));
-        by(self.ordered, PriorityBy::Operator).or_else(|| by(printed, PriorityBy::Command))
+        by(self.ordered, PriorityBy::Operator)
+            .or_else(|| by(printed, PriorityBy::Command))
+            .or_else(|| by(self.configured, PriorityBy::List))
     }
 }
 

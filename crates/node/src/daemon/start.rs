@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use client::Happened;
 use locks::service::LockSettings;
 use locks::views::ViewsSettings;
-use member::{Incarnation, Safety};
+use member::{Incarnation, Safety, Stand};
 use transport::Net;
 use types::{InstanceId, MemberList};
 
@@ -17,6 +17,7 @@ use super::attached::Attached;
 use super::client_budgets::Pages;
 use super::clients::Clients;
 use super::duplicates::Duplicates;
+use super::figures::Counts;
 use super::locks::LockService;
 use super::priority::Priority;
 use super::reload::Reload;
@@ -83,6 +84,8 @@ impl Daemon {
         let mut publisher = Publisher::new(id, subscribers(&ledger, home.hooks.clone()));
         publisher.publish(InstanceId::ELECTION, Happened::Started { incarnation: incarnation.counter });
         let priority = Priority::new(volume.priority(), home.printed.clone());
+        let own = instances.get(&InstanceId::ELECTION).map(|running| Arc::clone(&running.shown));
+        let questions = home.http.as_ref().zip(own).map(|(face, shown)| face.show(shown));
         let mut daemon = Daemon {
             net: Net::start(settings, home.listener.try_clone()?)?,
             config,
@@ -98,7 +101,7 @@ impl Daemon {
             notify: Notify::from_env(),
             process,
             duplicates: Duplicates::default(),
-            reload: Reload::new(home.keyring.clone()),
+            reload: Reload::new(home),
             priority,
             pages: Pages::default(),
             idle_check_at: None,
@@ -108,6 +111,7 @@ impl Daemon {
             links: None,
             shared_id: None,
             clients: Clients::new(),
+            counts: Counts::new(questions),
             clocks: PeerClocks::default(),
             frame: BytesMut::new(),
         };
@@ -129,7 +133,10 @@ fn machines(
 ) -> anyhow::Result<Vec<(Box<dyn Instance>, ElectionConfig)>> {
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| anyhow!("the kernel gives no randomness: {error}"))?;
-    let start = |election: ElectionConfig| {
+    let start = |mut election: ElectionConfig| {
+        // Commands attach to the cluster's own election.
+        let is_own = election.instance == InstanceId::ELECTION;
+        election.settings.stand = if is_own { config.stand(roster.me().id) } else { Stand::Always };
         let links = config.links.clone();
         let mut setup = Setup {
             me: roster.me(),
@@ -202,11 +209,8 @@ fn first_epoch(now: SystemTime) -> Epoch {
     Epoch(seconds.clamp(1 << 20, 1 << 34))
 }
 
-fn subscribers(ledger: &Ledger<Subscription>, hooks: Option<HookQueue>) -> Vec<Box<dyn Subscriber>> {
-    let mut all: Vec<Box<dyn Subscriber>> =
-        vec![Box::new(ledger.writer()), Box::new(LogLines), Box::new(Notify::from_env())];
-    all.extend(hooks.map(|hooks| Box::new(hooks) as Box<dyn Subscriber>));
-    all
+fn subscribers(ledger: &Ledger<Subscription>, hooks: HookQueue) -> Vec<Box<dyn Subscriber>> {
+    vec![Box::new(ledger.writer()), Box::new(LogLines), Box::new(Notify::from_env()), Box::new(hooks)]
 }
 
 #[cfg(test)]

@@ -25,18 +25,21 @@ use crate::records::{self, AuthorityRecord, Kept, ListMark};
 use crate::roster::Roster;
 use crate::storage::{StateFile, VolumeRecord};
 
-/// A peer's new incarnation is written this much later, unless another write comes first: by then the elections after
-/// the peer's return are over, and no grant waits behind this write.
+/// What no machine waits for is written this much later, unless another write comes first: the new incarnation of a peer,
+/// what an algorithm remembers for its next election. By then the election after a member's death or return is over, and
+/// neither takes processor time from it nor makes a grant wait behind this write.
 const REMEMBER_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct Volume {
     disk: Disk,
     /// Everything that is on the disk or about to be: after any change all of it is written.
     file: StateFile,
-    /// When the incarnations seen of the peers are to be written, since boot.
+    /// When everything that can wait is to be written, since boot.
     remember_at: Option<Duration>,
-    /// Writes under way for an instance, and whether it waits for them.
-    writes: BTreeMap<Ticket, (InstanceId, bool)>,
+    /// Instances whose record is to be written with it, once for each record.
+    postponed: Vec<InstanceId>,
+    /// The instances of the writes under way, and whether they wait for them.
+    writes: BTreeMap<Ticket, Vec<(InstanceId, bool)>>,
     /// No peer was recorded on the disk when this process started.
     no_known_peers: bool,
 }
@@ -66,8 +69,8 @@ impl Volume {
         for (&instance, running) in instances.iter_mut() {
             records::put(&mut file, instance, running.algorithm, running.machine.first_record()?);
         }
-        let (remember_at, writes) = (None, BTreeMap::new());
-        let mut volume = Volume { disk, file, remember_at, writes, no_known_peers };
+        let (remember_at, postponed, writes) = (None, Vec::new(), BTreeMap::new());
+        let mut volume = Volume { disk, file, remember_at, postponed, writes, no_known_peers };
         volume.list_changed(roster);
         volume.write_now().await?;
         for running in instances.values_mut() {
@@ -78,9 +81,15 @@ impl Volume {
     }
 
     pub(super) fn write(&mut self, instance: InstanceId, algorithm: &str, record: Kept, barrier: bool) {
+        let only_algorithm = records::only_algorithm_differs(&self.file, instance, algorithm, &record);
         records::put(&mut self.file, instance, algorithm, record);
+        if only_algorithm && !barrier {
+            self.postponed.push(instance);
+            self.remember_at.get_or_insert_with(|| since_boot() + REMEMBER_AFTER);
+            return;
+        }
         let ticket = self.write_all();
-        self.writes.insert(ticket, (instance, barrier));
+        self.writes.entry(ticket).or_default().push((instance, barrier));
     }
 
     /// A peer is connected. A new incarnation of it is written in the background.
@@ -160,12 +169,12 @@ impl Volume {
         self.disk.written().await
     }
 
-    /// Which instance's write was finished, if it was an instance's, and did the instance wait for it?
-    pub(super) fn finish(&mut self, written: Written) -> anyhow::Result<Option<(InstanceId, bool)>> {
+    /// The instances whose writes were finished, in the order of the writes, and did the instance wait for it?
+    pub(super) fn finish(&mut self, written: Written) -> anyhow::Result<Vec<(InstanceId, bool)>> {
         let Written { ticket, result, .. } = written;
         // A member that cannot write its epochs could repeat them after a restart.
         result.with_context(|| cannot_write(self.disk.path()))?;
-        Ok(self.writes.remove(&ticket))
+        Ok(self.writes.remove(&ticket).unwrap_or_default())
     }
 
     /// How long the last write took.
@@ -229,7 +238,12 @@ impl Volume {
 
     fn write_all(&mut self) -> Ticket {
         self.remember_at = None;
-        self.disk.write(self.file.clone())
+        let ticket = self.disk.write(self.file.clone());
+        let postponed = std::mem::take(&mut self.postponed);
+        if !postponed.is_empty() {
+            self.writes.insert(ticket, postponed.into_iter().map(|instance| (instance, false)).collect());
+        }
+        ticket
     }
 
     /// Marks the volume as old. Otherwise a later incarnation of it would be accepted as a voter, because it is later than

@@ -46,6 +46,7 @@ const ORDERED: u8 = 5;
 const ADOPTED: u8 = 6;
 const IN_FORCE: u8 = 7;
 const FORCED: u8 = 8;
+const LEFT: u8 = 9;
 
 /// An intact record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -112,6 +113,7 @@ pub(super) fn encode(entry: &LedgerEntry, previous: &LedgerHash) -> [u8; RECORD_
         LedgerKind::Adopted(part) => writer.list_part(ADOPTED, part),
         LedgerKind::InForce(part) => writer.list_part(IN_FORCE, part),
         LedgerKind::Forced(part) => writer.list_part(FORCED, part),
+        LedgerKind::Left => writer.put(&[LEFT]),
     }
     writer.at = HASH_AT;
     writer.put(previous);
@@ -151,6 +153,7 @@ fn entry(fields: &mut Fields<'_>) -> Option<LedgerEntry> {
         [ADOPTED] => LedgerKind::Adopted(list_part(fields)?),
         [IN_FORCE] => LedgerKind::InForce(list_part(fields)?),
         [FORCED] => LedgerKind::Forced(list_part(fields)?),
+        [LEFT] => LedgerKind::Left,
         _ => return None,
     };
     Some(LedgerEntry { sequence, wall_ms, boot_ns, boot_id, kind })
@@ -207,13 +210,13 @@ impl Writer {
         }
     }
 
-    /// The way also tells a role, the time a priority or a token.
+    /// The way also tells a role or a hold, the time a priority, a token or a rest.
     /// `order u8 | member u32 | way u8 | ms u64 | instance u16 | access u8 | IPv6 address (16) | port u16 | name`
     fn ordered(&mut self, ordered: &Ordered) {
         let (order, member, way, ms) = match ordered.order {
             Order::Elect => (1, 0, 0, 0),
-            Order::StepDown => (2, 0, 0, 0),
-            Order::Transfer { to } => (3, to, 0, 0),
+            Order::StepDown { rest_ms } => (2, 0, 0, rest_ms.unwrap_or(0)),
+            Order::Transfer { to, hold } => (3, to, u8::from(hold), 0),
             Order::Chaos(Chaos::Cut { peer, way }) => (4, peer, place(&WAYS, way), 0),
             Order::Chaos(Chaos::Delay { peer, way, ms }) => (5, peer, place(&WAYS, way), ms),
             Order::Chaos(Chaos::Heal) => (6, 0, 0, 0),
@@ -227,6 +230,8 @@ impl Writer {
             Order::Unlock { token } => (33, 0, 0, token.0),
             Order::Priority { value: Some(value) } => (34, 0, 0, u64::from(value)),
             Order::Priority { value: None } => (35, 0, 0, 0),
+            Order::Pause { paused: true } => (36, 0, 0, 0),
+            Order::Pause { paused: false } => (37, 0, 0, 0),
         };
         let ip = match ordered.address.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -261,8 +266,8 @@ fn ordered(fields: &mut Fields<'_>) -> Option<Ordered> {
     let ms = fields.u64()?;
     let order = match order {
         1 => Order::Elect,
-        2 => Order::StepDown,
-        3 => Order::Transfer { to: member },
+        2 => Order::StepDown { rest_ms: Some(ms).filter(|&ms| ms > 0) },
+        3 => Order::Transfer { to: member, hold: word == 1 },
         4 => Order::Chaos(Chaos::Cut { peer: member, way }),
         5 => Order::Chaos(Chaos::Delay { peer: member, way, ms }),
         6 => Order::Chaos(Chaos::Heal),
@@ -279,6 +284,8 @@ fn ordered(fields: &mut Fields<'_>) -> Option<Ordered> {
         33 => Order::Unlock { token: Token(ms) },
         34 => Order::Priority { value: Some(u32::try_from(ms).ok()?) },
         35 => Order::Priority { value: None },
+        36 => Order::Pause { paused: true },
+        37 => Order::Pause { paused: false },
         _ => return None,
     };
     let instance = InstanceId(fields.u16()?);
@@ -346,12 +353,17 @@ mod tests {
             became(Some(Role::Candidate), Some(5)),
             LedgerKind::Granted { epoch: 9, holder: 4, list: Stamp::FIRST },
             LedgerKind::PromiseEnded { epoch: 9, holder: 4 },
-            ordered(Order::Transfer { to: 3 }),
+            ordered(Order::Transfer { to: 3, hold: false }),
             LedgerKind::Granted { epoch: 9, holder: 4, list: Stamp::new(Epoch(7), 2) },
             LedgerKind::Adopted(part(0, 3)),
             LedgerKind::InForce(part(12, 256)),
             LedgerKind::Forced(part(0, 1)),
             ordered(Order::ListMember { id: 6, role: PeerRole::Witness, priority: u32::MAX }),
+            ordered(Order::Transfer { to: 3, hold: true }),
+            ordered(Order::StepDown { rest_ms: Some(600_000) }),
+            ordered(Order::Pause { paused: true }),
+            ordered(Order::Pause { paused: false }),
+            LedgerKind::Left,
         ]
     }
 
@@ -412,8 +424,12 @@ mod tests {
         let faults = faults.chain([Chaos::Heal, Chaos::Pause { ms: u64::MAX }, Chaos::Kill]).map(Order::Chaos);
         let listings = PeerRole::ALL.map(|role| Order::ListMember { id: u32::MAX, role, priority: u32::MAX });
         let changes = [Order::UnlistMember { id: u32::MAX }, Order::AbortChange, Order::Bootstrap];
-        let others =
-            [Order::Elect, Order::StepDown, Order::Transfer { to: u32::MAX }, Order::Unlock { token: Token(u64::MAX) }];
+        let others = [
+            Order::Elect,
+            Order::StepDown { rest_ms: None },
+            Order::Transfer { to: u32::MAX, hold: true },
+            Order::Unlock { token: Token(u64::MAX) },
+        ];
         for order in faults.chain(others).chain(listings).chain(changes) {
             for access in Access::ALL {
                 let kind = LedgerKind::Ordered(Ordered {
@@ -438,7 +454,8 @@ mod tests {
         let before =
             [3_967_442_645, 2_249_035_110, 810_351_376, 477_807_125, 551_879_601, 2_107_533_213, 1_256_909_449];
         assert_eq!(crcs[..7], before);
-        assert_eq!(crcs[7..], [3_938_305_106, 2_625_435_358, 2_860_731_807, 3_855_373_165, 1_988_270_400]);
+        assert_eq!(crcs[7..12], [3_938_305_106, 2_625_435_358, 2_860_731_807, 3_855_373_165, 1_988_270_400]);
+        assert_eq!(crcs[12..], [3_075_079_340, 3_797_020_251, 381_451_837, 281_258_691, 1_534_340_972]);
         // Version 1 had zeros in the place of the hash, and no orders.
         let old = |kind: LedgerKind| encode(&entry(kind), &LedgerHash::default());
         let crcs: Vec<u32> = kinds().into_iter().take(6).map(|kind| crc32fast::hash(&old(kind)[..124])).collect();

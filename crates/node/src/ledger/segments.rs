@@ -194,7 +194,8 @@ pub(super) fn peek(dir: &Path, known: Option<LedgerHead>) -> io::Result<(Vec<Led
     let damaged = older.damaged + newer.damaged;
     let records = in_order([older, newer]);
     let links: Vec<Link> = records.iter().map(Link::from).collect();
-    let found = Found { damaged, breaks: chain::breaks(&links, known), ..Found::default() };
+    let last_alive_ms = File::open(dir.join("ledger.alive")).ok().and_then(|file| last_alive(&file));
+    let found = Found { damaged, breaks: chain::breaks(&links, known), last_alive_ms, ..Found::default() };
     Ok((records.into_iter().map(|record| record.entry).collect(), found))
 }
 

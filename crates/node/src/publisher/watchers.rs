@@ -74,7 +74,8 @@ impl Watchers {
             return;
         }
         let Some(body) = encoded(&Response::Announced(announcement.clone())) else { return };
-        let transition = matches!(announcement.what, Happened::Became(_));
+        // An end in order is the last change of a standing.
+        let transition = matches!(announcement.what, Happened::Became(_) | Happened::Leaving);
         for (subscription, watcher) in &mut self.all {
             if watcher.instance != announcement.instance || !(transition || watcher.everything) {
                 continue;
@@ -85,6 +86,11 @@ impl Watchers {
                 watcher.missed += 1;
             }
         }
+    }
+
+    /// How many watchers do not read fast enough.
+    pub(crate) fn behind(&self) -> usize {
+        self.behind
     }
 
     /// Has any watcher missed announcements?
@@ -235,14 +241,16 @@ mod tests {
         watchers.add(Subscription { client, call: CallId(1) }, InstanceId::ELECTION, true);
         watchers.add(Subscription { client, call: CallId(2) }, InstanceId(256), true);
         watchers.add(Subscription { client, call: CallId(3) }, InstanceId::ELECTION, false);
-        watchers.tell(&announcement(1, Happened::Leaving), &mut net);
-        watchers.tell(&Announcement { instance: InstanceId(256), ..announcement(2, Happened::Leaving) }, &mut net);
+        let link = || Happened::Link { peer: 2, up: true };
+        watchers.tell(&announcement(1, link()), &mut net);
+        watchers.tell(&Announcement { instance: InstanceId(256), ..announcement(2, link()) }, &mut net);
+        watchers.tell(&announcement(3, Happened::Leaving), &mut net);
         net.flush_all();
         let mut calls = Vec::new();
-        for _ in 0..2 {
+        for _ in 0..4 {
             let frame = connection.recv().await.unwrap().unwrap();
             calls.push(codec::decode::<Reply>(&frame).unwrap().to.0);
         }
-        assert_eq!(calls, [1, 2], "changes of standing alone are for the third");
+        assert_eq!(calls, [1, 2, 1, 3], "the third hears of changes of standing and of the end alone");
     }
 }

@@ -59,11 +59,19 @@ pub enum RecordKind {
     ListMark = 6,
     /// The priority that an operator gave this member; of the cluster's election alone.
     Priority = 7,
+    /// The newest order of a pause, or of its end.
+    Mode = 8,
 }
 
 impl RecordKind {
-    pub const ALL: [RecordKind; 5] =
-        [RecordKind::Authority, RecordKind::Algorithm, RecordKind::Ledger, RecordKind::ListMark, RecordKind::Priority];
+    pub const ALL: [RecordKind; 6] = [
+        RecordKind::Authority,
+        RecordKind::Algorithm,
+        RecordKind::Ledger,
+        RecordKind::ListMark,
+        RecordKind::Priority,
+        RecordKind::Mode,
+    ];
 
     /// The version of its layout that this code writes, and the newest it reads. Any change of the layout must raise
     /// it.
@@ -71,7 +79,11 @@ impl RecordKind {
         match self {
             // Version 1 had no cluster id, version 2 no member list, version 3 knew nothing of locks.
             RecordKind::Authority => 4,
-            RecordKind::Algorithm | RecordKind::Ledger | RecordKind::ListMark | RecordKind::Priority => 1,
+            RecordKind::Algorithm
+            | RecordKind::Ledger
+            | RecordKind::ListMark
+            | RecordKind::Priority
+            | RecordKind::Mode => 1,
         }
     }
 
@@ -86,6 +98,7 @@ impl RecordKind {
             RecordKind::Ledger => "ledger",
             RecordKind::ListMark => "list mark",
             RecordKind::Priority => "priority",
+            RecordKind::Mode => "mode",
         }
     }
 }

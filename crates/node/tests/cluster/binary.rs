@@ -25,6 +25,16 @@ fn node(config: &Path, id: &str, data: &Path) -> Output {
     command.env_remove("CONCLAVE_CONFIG").env_remove("CONCLAVE_ID").output().unwrap()
 }
 
+fn check(config: &Path) -> Output {
+    check_as(config, &[])
+}
+
+fn check_as(config: &Path, id: &[&str]) -> Output {
+    let mut command = Command::new(node_binary());
+    command.arg("--config").arg(config).arg("--check").args(id);
+    command.env_remove("CONCLAVE_CONFIG").env_remove("CONCLAVE_ID").output().unwrap()
+}
+
 fn fails(output: &Output, code: i32, says: &str) {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{text}");
@@ -50,18 +60,18 @@ fn a_secret_that_others_can_read_or_that_is_not_of_members_starts_nothing() {
         let line = format!("safety = \"classic\"\nsecret_file = \"secret\"\n{key}\n");
         config(&scratch, 1, |text| text.replace("safety = \"classic\"\n", &line))
     };
-    let check = |config: &Path| {
-        Command::new(node_binary())
-            .arg("--config")
-            .arg(config)
-            .arg("--check")
-            .env_remove("CONCLAVE_ID")
-            .output()
-            .unwrap()
-    };
     let mode = |mode| fs::set_permissions(&secret, fs::Permissions::from_mode(mode)).unwrap();
-    assert_eq!(check(&with("")).status.code(), Some(0), "a config is also checked where its secret is not");
-    fails(&node(&with(""), "1", &data), 2, "cannot read the secret file");
+    let elsewhere = check(&with(""));
+    assert_eq!(elsewhere.status.code(), Some(0), "a config is also checked where its secret is not");
+    assert!(String::from_utf8_lossy(&elsewhere.stderr).contains("warning: cannot read the secret file"));
+    for output in [check_as(&with(""), &["--id", "1"]), node(&with(""), "1", &data)] {
+        fails(&output, 2, "cannot read the secret file");
+    }
+    fs::write(&secret, "short").unwrap();
+    mode(0o600);
+    for output in [check(&with("")), node(&with(""), "1", &data)] {
+        fails(&output, 2, "the secret has 5 bytes; at least 16 are needed");
+    }
     fs::write(&secret, "0123456789abcdef").unwrap();
     mode(0o644);
     for output in [check(&with("")), node(&with(""), "1", &data)] {
@@ -81,6 +91,26 @@ fn a_secret_that_others_can_read_or_that_is_not_of_members_starts_nothing() {
         }
     }
     assert!(!data.exists(), "nothing was started");
+}
+
+#[test]
+fn a_check_finds_a_missing_token_and_warns_of_names_without_an_address() {
+    let scratch = Scratch::new("check").unwrap();
+    let token = scratch.path().join("http.token");
+    let config_file = config(&scratch, 1, |text| {
+        let text = text.replace(
+            "safety = \"classic\"\n",
+            "safety = \"classic\"\ninsecure = true\nhttp_token_file = \"http.token\"\n",
+        );
+        text.replace("127.0.0.1:2\"", "no-such-host.invalid:2\"\nhttp = \"127.0.0.1:3\"")
+    });
+    fails(&check_as(&config_file, &["--id", "2"]), 2, "http.token");
+    assert_eq!(check_as(&config_file, &["--id", "1"]).status.code(), Some(0), "member 1 has no HTTP face");
+    fs::write(&token, "0123456789abcdef").unwrap();
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+    let output = check_as(&config_file, &["--id", "2"]);
+    fails(&output, 0, "warning: \"no-such-host.invalid:2\" cannot be resolved on this machine");
+    fails(&check_as(&config_file, &["--id", "7"]), 2, "no peer has the id 7");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use algorithms::catalog::{Elects, ROWS, Row};
 use algorithms::theory::{Before, Case};
 use client::{ElectionSummary, MemberStatus};
 use testkit::{Live, Plan, done};
+use tokio::task::{JoinSet, LocalSet};
 
 const NODES: u32 = 6;
 /// Nothing happens by the clock: what moves was sent by an election, and only a closed connection tells of a death.
@@ -56,12 +57,29 @@ async fn survives(row: &'static Row) {
     live.cluster.stop().await;
 }
 
+/// Clusters of a catalog test that run at the same time: their members mostly wait.
+const AT_ONCE: usize = 3;
+
+/// Runs the scenario for every row.
+async fn for_every_row<F: Future<Output = ()> + 'static>(scenario: fn(&'static Row) -> F) {
+    let clusters = LocalSet::new();
+    let run = clusters.run_until(async {
+        let mut running = JoinSet::new();
+        for row in ROWS {
+            if running.len() == AT_ONCE {
+                running.join_next().await.expect("a cluster").expect("its scenario holds");
+            }
+            eprintln!("{}", row.name);
+            running.spawn_local(scenario(row));
+        }
+        running.join_all().await;
+    });
+    run.await;
+}
+
 #[tokio::test]
 async fn every_row_elects_survives_losses_and_takes_members_back() {
-    for row in ROWS {
-        eprintln!("{}", row.name);
-        survives(row).await;
-    }
+    for_every_row(survives).await;
 }
 
 /// A leader that hangs and returns, and a network in two parts that meet again: each part has a leader of its own, unless a
@@ -88,10 +106,7 @@ async fn survives_a_pause_and_a_partition(row: &'static Row) {
 
 #[tokio::test]
 async fn every_row_survives_a_pause_and_a_partition() {
-    for row in ROWS {
-        eprintln!("{}", row.name);
-        survives_a_pause_and_a_partition(row).await;
-    }
+    for_every_row(survives_a_pause_and_a_partition).await;
 }
 
 /// An election of one initiator, and the member that its first message goes to. On a ring that is any follower; in a

@@ -300,11 +300,11 @@ async fn stepped_down_behind_a_write() -> bool {
     let client = live.client(3).await;
     heard_anew(&client, 1).await;
     testkit::until("the leader writes", || data.join("state.tmp").exists().then_some(())).await;
-    client.step_down().await.unwrap();
+    client.step_down(None).await.unwrap();
     if client.status().await.unwrap().role != Role::Leader {
         return false;
     }
-    let mut attached = live.client(3).await.attach().await.unwrap();
+    let mut attached = live.client(3).await.attach(Duration::ZERO).await.unwrap();
     assert_eq!(attached.next().await.unwrap(), Some(Notice::Stop));
     drop(attached);
     let refused = live.ctl(&["lead", "--id", "3", "--wait", "0", "--", "true"]).await;

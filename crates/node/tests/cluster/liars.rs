@@ -46,7 +46,8 @@ impl Liar {
         let listener = TcpListener::bind(address).expect("the address of a killed member is free");
         let mut net = Net::start(settings, listener).unwrap();
         let list = config.first_list();
-        net.set_list(list.stamp, config.members_digest(&list));
+        let entries = config.list_entries(&list);
+        net.set_list(list.stamp, Config::list_digest(&entries), &entries);
         net.want(OTHERS);
         Liar { net, me, config }
     }
@@ -84,7 +85,16 @@ impl Liar {
         for next_attempt_min in [Attempt(0), attempt] {
             let news = News { next_attempt_min, leader: Some(Claim { epoch, uid }), firsthand: true };
             let incarnation = self.me.incarnation.counter;
-            self.say(&Lie::Beat(Beat { news, stands: true, ask: true, incarnation, setbacks: 0, priority: 0 }));
+            self.say(&Lie::Beat(Beat {
+                news,
+                stands: true,
+                ask: true,
+                incarnation,
+                setbacks: 0,
+                priority: 0,
+                mode: None,
+                hold: None,
+            }));
         }
         let round = Round { attempt, initiator: self.me.id, incarnation: self.me.incarnation.counter };
         let participants: NodeSet = FullPos::all(&view).collect();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use algorithms::catalog;
 use client::{LeaderClient, LockError, LostReason, MemberStatus, Right, Safety, Session};
 use locks::LockName;
-use locks::wire::Mode;
+use locks::wire::{Mode, SessionId};
 use testkit::{Live, PATIENCE, Plan, done, number};
 use types::since_boot;
 
@@ -56,7 +56,8 @@ async fn waiting(live: &Live, name: &str, waiters: usize) {
     waiting_at(&mut cluster, name, waiters).await;
 }
 
-async fn waiting_at(cluster: &mut LeaderClient, name: &str, waiters: usize) {
+/// Returns them in the order in which they will be served.
+async fn waiting_at(cluster: &mut LeaderClient, name: &str, waiters: usize) -> Vec<SessionId> {
     let name = LockName::new(name).unwrap();
     soon(async {
         loop {
@@ -64,14 +65,14 @@ async fn waiting_at(cluster: &mut LeaderClient, name: &str, waiters: usize) {
                 let name = name.clone();
                 async move { client.locks(Some(name)).await }
             });
-            let now = page.await.unwrap().locks.first().map_or(0, |lock| lock.waiters.len());
-            if now == waiters {
-                return;
+            let now = page.await.unwrap().locks.pop().map_or(Vec::new(), |lock| lock.waiters);
+            if now.len() == waiters {
+                return now;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
-    .await;
+    .await
 }
 
 #[tokio::test]
@@ -169,10 +170,10 @@ async fn keep_alives_in_the_background_hold_a_lock_that_nobody_polls() {
     assert!(held.remaining() > Duration::ZERO);
 }
 
-/// The waiters queue again at the next leader, in their order.
+/// The waiters queue again at the next leader, in their order. All of them dial it at once.
 #[tokio::test]
 async fn a_killed_leader_loses_no_waiter_and_not_their_order() {
-    let waiters = number("CONCLAVE_LOCK_WAITERS", 24) as usize;
+    let waiters = number("CONCLAVE_LOCK_WAITERS", 100) as usize;
     let mut live = Live::alone_with(&three(), PATIENT);
     // A voter that has not granted the reign has no copy of the table.
     live.agreement(ALL).await;
@@ -183,29 +184,30 @@ async fn a_killed_leader_loses_no_waiter_and_not_their_order() {
     let guard = holder.lock("a").await.unwrap();
     let mut cluster = LeaderClient::new(live.cluster.endpoints(), live.cluster.settings());
     let (served, mut order) = tokio::sync::mpsc::unbounded_channel();
-    for number in 0..waiters {
+    for _ in 0..waiters {
         let (waiter, served) = (session(&live, TTL).await, served.clone());
         tokio::spawn(async move {
-            let guard = waiter.lock("a").await.unwrap();
-            served.send((number, guard.token())).unwrap();
-            guard.release().await.unwrap();
+            let id = waiter.id();
+            let granted = waiter.lock("a").await;
+            served.send((id, granted.as_ref().map(client::LockGuard::token).map_err(Clone::clone))).unwrap();
+            granted.unwrap().release().await.unwrap();
         });
-        waiting_at(&mut cluster, "a", number + 1).await;
     }
+    let line = waiting_at(&mut cluster, "a", waiters).await;
     let (leader, epoch) = leader_now(&live).await;
     live.kill(leader).await;
     let rest: Vec<u32> = ALL.iter().copied().filter(|&id| id != leader).collect();
     let elected = live.agreement_that(&rest, |_, later| later > epoch);
     guard.protect(elected).await.expect("the holder keeps it");
-    let first = guard.token();
+    let mut last = guard.token();
     guard.release().await.unwrap();
-    let mut served = Vec::new();
-    for _ in 0..waiters {
-        served.push(soon(order.recv()).await.expect("a waiter is lost"));
+    for (at, expected) in line.iter().enumerate() {
+        let (id, granted) = soon(order.recv()).await.expect("a waiter is lost");
+        let token = granted.unwrap_or_else(|error| panic!("waiter {at}: {error}\n{}", live.logs()));
+        assert_eq!(id, *expected, "waiter {at} of {waiters}\n{}", live.logs());
+        assert!(token > last, "{token} after {last}");
+        last = token;
     }
-    let numbers: Vec<usize> = served.iter().map(|(number, _)| *number).collect();
-    assert!(numbers.is_sorted(), "{numbers:?}\n{}", live.logs());
-    assert!(served.iter().map(|(_, token)| *token).is_sorted() && served[0].1 > first);
 }
 
 /// No voter remembers anything: every lock that may be held must expire first.
@@ -224,6 +226,27 @@ async fn after_all_members_were_killed_nothing_is_granted_before_the_largest_ttl
     let waited = since_boot().saturating_sub(restarted);
     assert!(waited >= max_ttl, "granted after {waited:?}");
     assert!(guard.token() > token, "{} after {token}", guard.token());
+}
+
+/// Its process hangs while clients wait for the end of the time to live. It does not close their connections.
+#[tokio::test]
+async fn a_session_leaves_a_leader_that_hangs_before_it_serves() {
+    let mut live = Live::alone_with(&three(), "\n[locks]\nmax_ttl = \"6s\"\n");
+    live.agreement(ALL).await;
+    live.kill_all(ALL).await;
+    live.cluster.start_all().unwrap();
+    let (leader, _) = leader_now(&live).await;
+    let mut endpoints = live.cluster.endpoints();
+    endpoints.sort_by_key(|endpoint| endpoint.id != Some(leader));
+    let opening = Session::open_within(endpoints, live.cluster.settings(), Duration::from_secs(2), 2 * PATIENCE);
+    let mut opening = Box::pin(opening);
+    // Long enough to be told to wait, too short to be served.
+    let served = tokio::time::timeout(Duration::from_millis(500), &mut opening).await;
+    live.cluster.pause(leader).unwrap();
+    if served.is_err() {
+        opening.await.unwrap_or_else(|error| panic!("{error}\n{}", live.logs()));
+    }
+    live.cluster.resume(leader).unwrap();
 }
 
 #[tokio::test]

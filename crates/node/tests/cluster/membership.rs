@@ -72,7 +72,7 @@ impl Asker {
                     {
                         // A leader is not removed: it hands over first.
                         for to in membership.known.voters().filter(|&to| to != id) {
-                            let _ = client.transfer(to.0).await;
+                            let _ = client.transfer(to.0, false).await;
                         }
                     } else if let Err(error) = client.change_members(change.clone()).await {
                         last = format!("member {}: {error}", client.member_id());
@@ -228,6 +228,21 @@ async fn a_blank_third_member_joins_by_an_address_and_votes() {
     changing.live.cluster.start(3).unwrap();
     changing.live.agreement_that(&rest, |_, found| found >= epoch).await;
     assert!(leader != other);
+}
+
+#[tokio::test]
+async fn a_voter_that_was_made_a_learner_is_made_a_voter_again_without_a_restart() {
+    let mut changing = Changing::start(3, 3);
+    let (leader, _) = changing.agreement().await;
+    changing.live.voting(&[1, 2, 3]).await;
+    let id = if leader == 1 { 2 } else { 1 };
+    let of = |role| Change::List(listed(id, role, &changing.address(id)));
+    let learns = changing.reach(of(PeerRole::Learner)).await;
+    assert!(!learns.votes(NodeId(id)) && learns.contains(NodeId(id)));
+    let votes = changing.reach(of(PeerRole::Member)).await;
+    assert!(votes.votes(NodeId(id)) && votes.stamp > learns.stamp);
+    changing.on_disk(id, votes.stamp).await;
+    changing.agreement().await;
 }
 
 #[tokio::test]

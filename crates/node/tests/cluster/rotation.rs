@@ -219,11 +219,11 @@ async fn a_signal_reads_the_files_again_and_what_cannot_be_used_is_not_taken() {
     let before = ids(&live).await;
     fs::write(&secret, "short\n").unwrap();
     live.cluster.signal(1, Signal::HUP).unwrap();
-    until("the refusal is logged", || live.cluster.log_tail(1, 5).contains("the old secrets").then_some(())).await;
+    until("the refusal is logged", || live.cluster.log_tail(1, 5).contains("stay in force").then_some(())).await;
     assert_eq!(ids(&live).await, before);
     let operator = live.cluster.directory().join("operator.secret");
     let output = live.ctl(&["secret", "reload", "--secret-file", operator.to_str().unwrap()]).await;
-    assert!(stdout(&output).contains("the old secrets or certificates stay"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("the old config, secrets and certificates stay in force"), "{}", stdout(&output));
     assert_eq!(output.status.code(), Some(1));
     fs::write(&secret, format!("{old}another secret of text\n")).unwrap();
     live.cluster.signal(1, Signal::HUP).unwrap();

@@ -197,14 +197,14 @@ async fn a_recorded_order_is_carried_out_once_and_a_relay_adds_none_to_an_honest
     live.cluster.stop().await;
 }
 
-/// Hellos of a process without the secret: of a client and a member of version 2, of each role of version 3.
+/// Hellos of a process without the secret: of a client and a member of version 2, of each role of version 4.
 fn hellos(cluster: &str) -> Vec<Vec<u8>> {
     let nonce = [0xa5; 32];
     let name = [&[cluster.len() as u8][..], cluster.as_bytes()].concat();
     let client = [&[0, 2, 0, 2, 1][..], &[0; 8], &name, &nonce].concat();
     let facts = [1, 2, 1, 1, 1, 0];
     let member = [&[0, 2, 0, 2, 0][..], &[0; 8], &name, &nonce, &facts].concat();
-    let header = |role: u8| [&[0, 3, 0, 3, role, 1, 2, 3, 4][..], &nonce, &[0x5a; 16]].concat();
+    let header = |role: u8| [&[0, 4, 0, 4, role, 1, 2, 3, 4][..], &nonce, &[0x5a; 16]].concat();
     let bodies = [client, member, header(0), header(1), header(2)];
     let framed = |body: Vec<u8>| {
         let hello = [&b"conclave"[..], &body].concat();

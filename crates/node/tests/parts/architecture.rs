@@ -41,10 +41,11 @@ fn crates_depend_only_in_the_agreed_direction() {
         ("member", &["algorithms", "types"]),
         ("transport", &["types"]),
         ("locks", &["algorithms", "types"]),
-        ("client", &["locks", "transport", "types"]),
+        ("client", &["algorithms", "locks", "transport", "types"]),
+        ("face", &["algorithms", "client", "locks", "types"]),
         ("sim", &["algorithms", "member", "types"]),
         ("model", &["algorithms", "locks", "member", "types"]),
-        ("node", &["algorithms", "client", "locks", "member", "transport", "types"]),
+        ("node", &["algorithms", "client", "face", "locks", "member", "transport", "types"]),
         // Of the daemon `ctl` uses the reading of data directories alone.
         ("ctl", &["algorithms", "client", "locks", "node", "sim", "types"]),
         // For tests only: no other crate has it but as a dev-dependency.

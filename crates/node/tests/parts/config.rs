@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use algorithms::catalog::{self, Row};
 use algorithms::{NodeId, Topology, Uid, View, Wins};
-use client::SecretPermissions;
+use client::{ReloadOutcome, SecretPermissions};
 use locks::service::Limits;
-use member::{Bootstrap, OnClose, Safety};
+use member::{Bootstrap, OnClose, Safety, Stand};
 use node::config::{Config, EXAMPLE, Peer, PeerRole, Problems};
 
 /// A good config; line numbers in the tests count from its first line.
@@ -74,6 +74,16 @@ fn a_minimal_config_gets_its_defaults_from_the_catalog() {
 }
 
 #[test]
+fn a_member_stands_as_its_own_table_says_or_else_as_the_cluster_says() {
+    assert_eq!(good().stand(NodeId(1)), Stand::Always);
+    let text = changed("name = \"test\"", "name = \"test\"\nstand = \"attached\"");
+    let text = text.replacen("id = 2", "id = 2\nstand = \"always\"", 1);
+    let config = parse(&text).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!((config.stand(NodeId(1)), config.stand(NodeId(2))), (Stand::Attached, Stand::Always));
+    assert!(problem(&changed("id = 2", "id = 2\nstand = \"atached\"")).contains("did you mean \"attached\"?"));
+}
+
+#[test]
 fn every_key_is_read() {
     let text = r#"
 [cluster]
@@ -87,6 +97,7 @@ secret_file = "keys/secret"
 secret_permissions = "any"
 insecure = true
 chaos = true
+http_token_file = "keys/http.token"
 [timing]
 heartbeat = "20ms"
 suspect_after = "100ms"
@@ -138,7 +149,7 @@ timeout = "1500ms"
     assert_eq!(config.settings.on_close, OnClose::Immediate);
     assert_eq!(config.settings.witnesses, [NodeId(65535)]);
     let first = &config.peers[0];
-    assert_eq!((first.uid(), first.role, first.line), (Uid { priority: 7, id: NodeId(65535) }, PeerRole::Witness, 22));
+    assert_eq!((first.uid(), first.role, first.line), (Uid { priority: 7, id: NodeId(65535) }, PeerRole::Witness, 23));
     assert_eq!(first.http.as_deref(), Some("n1:8400"));
     assert_eq!(config.on_change.as_deref(), Some("true"));
     assert_eq!((config.locks.row.name, config.locks.max_ttl), ("central", millis(20_000)));
@@ -147,8 +158,11 @@ timeout = "1500ms"
     assert_eq!(good().locks.limits, Limits::default());
     let command = config.priority_command.as_ref().unwrap();
     assert_eq!((&*command.command, command.interval, command.timeout), ("echo 5", millis(3_000), millis(1_500)));
-    let unbuilt: Vec<usize> = config.notices.iter().map(|notice| notice.line).collect();
-    assert_eq!(unbuilt, [26], "asked for and not built: said, not silently dropped");
+    assert_eq!(config.http_token_file.as_deref(), Some(Path::new("/etc/conclave/keys/http.token")));
+    let face = |http: &str, listen: &str| Some((http.to_owned(), listen.to_owned()));
+    assert_eq!(config.http_addresses(NodeId(65535)), face("n1:8400", "0.0.0.0:8400"));
+    assert_eq!(config.http_addresses(NodeId(3)), None);
+    assert_eq!(config.notices, []);
 }
 
 #[test]
@@ -208,18 +222,19 @@ fn votes_are_given_under_lease_and_drift_and_before_lists_were_on_disk_under_the
 fn members_are_told_apart_by_their_facts() {
     let digest = |text: &str| {
         let config = parse(text).unwrap();
-        config.members_digest(&config.first_list())
+        Config::list_digest(&config.list_entries(&config.first_list()))
     };
     let same = changed("name = \"test\"", "name = \"other\"");
     assert_eq!(digest(GOOD), digest(&same));
-    for other in [
-        changed("7402", "7403"),
-        changed("id = 2", "id = 3"),
-        changed("id = 2", "id = 2\npriority = 1"),
-        changed("id = 2", "id = 2\nrole = \"witness\""),
-        GOOD.replace("id = 1", "id = 0x9").replace("id = 2", "id = 1").replace("0x9", "2"),
-    ] {
+    let swapped = |text: &str| text.replace("id = 1", "id = 0x9").replace("id = 2", "id = 1").replace("0x9", "2");
+    for other in [changed("id = 2", "id = 3"), changed("id = 2", "id = 2\nrole = \"witness\""), swapped(GOOD)] {
         assert_ne!(digest(GOOD), digest(&other), "{other}");
+    }
+    let own = [changed("7402", "7403"), changed("id = 2", "id = 2\npriority = 1")];
+    let quorum = |text: &str| text.replace("safety = \"classic\"", "safety = \"quorum\"");
+    for other in &own {
+        assert_eq!(digest(GOOD), digest(other), "{other}");
+        assert_ne!(digest(&quorum(GOOD)), digest(&quorum(other)), "{other}");
     }
     let facts = good().facts();
     let names: Vec<&str> = facts.iter().map(|(name, _)| name.as_str()).collect();
@@ -745,4 +760,38 @@ fn a_join_that_cannot_be_is_refused_with_its_line() {
     for (said, text) in cases {
         assert!(problem(text).starts_with(said), "{}", problem(text));
     }
+}
+
+#[test]
+fn what_may_change_is_taken_and_the_rest_stays_and_is_named() {
+    let mut config = good();
+    let list = config.first_list();
+    let text = changed("heartbeat = \"50ms\"", "heartbeat = \"40ms\"\nlease = \"2s\"")
+        .replace("[[peers]]\nid = 2", "[[peers]]\npriority = 3\nid = 2");
+    let said = |new: &str, config: &mut Config| {
+        let said = config.adopt(&parse(new).unwrap(), NodeId(1), &list);
+        said.into_iter().map(|key| (key.key, key.outcome)).collect::<Vec<_>>()
+    };
+    let (now, later) = (ReloadOutcome::Changed, ReloadOutcome::NeedsRestart);
+    let keys =
+        |keys: &[(&str, ReloadOutcome)]| keys.iter().map(|(key, how)| ((*key).to_owned(), *how)).collect::<Vec<_>>();
+    // The file was checked as a whole: a heartbeat beside a lease that waits, waits with it.
+    let waiting = [
+        ("cluster.preempt_after", later),
+        ("timing.heartbeat", later),
+        ("timing.lease", later),
+        ("peers.2.priority", later),
+    ];
+    assert_eq!(said(&text, &mut config), keys(&waiting));
+    assert_eq!((config.settings.timing.heartbeat, config.peers[1].priority), (Duration::from_millis(50), 0));
+    let text = text.replace("lease = \"2s\"", "");
+    assert_eq!(said(&text, &mut config), keys(&[("timing.heartbeat", now), ("peers.2.priority", now)]));
+    assert_eq!((config.settings.timing.heartbeat, config.peers[1].priority), (Duration::from_millis(40), 3));
+    assert_eq!(said(&text, &mut config), []);
+    let text = text.replace("7401", "7411").replace("7402", "7412")
+        + "[hooks]\non_change = \"true\"\n[log]\nlevel = \"debug\"\n";
+    let own = [("hooks.on_change", now), ("log.level", now), ("peers.1.address", later), ("peers.2.address", now)];
+    assert_eq!(said(&text, &mut config), keys(&own));
+    assert_eq!(config.listen_address(NodeId(1)).as_deref(), Some("127.0.0.1:7401"), "it listens where it did");
+    assert!(problem(&changed("[timing]", "[log]\nlevel = \"loud=very\"\n[timing]")).contains("in [log]"));
 }

@@ -5,6 +5,7 @@
 
 mod clients;
 mod faults;
+mod stall;
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use testkit::{Live, PATIENCE, Plan, number};
 use types::Dice;
 
 use self::clients::Clients;
+use self::stall::Progress;
 use super::{FIVE, five};
 
 /// How much is done before the faults end.
@@ -88,8 +90,9 @@ impl Soak {
         let (over, began) = (Cell::new(false), Instant::now());
         let register = Register::open(&clients.register()).unwrap();
         let mut moods = Dice(dice.roll());
+        let mut progress = Progress::new(&clients.logs());
         let (members, ()) = tokio::join!(
-            faults::of_members(&mut live, &register, self, &mut dice, &over),
+            faults::of_members(&mut live, (&register, &mut progress), self, &mut dice, &over),
             clients.faults(self.rest, &mut moods, &over)
         );
         clients.stop().await;

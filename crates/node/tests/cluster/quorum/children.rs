@@ -82,7 +82,7 @@ async fn whoever_attaches_to_a_leader_that_gives_way_is_waited_for_too() {
         let mut live = Live::alone_with(&plan(3), timing);
         live.agreement_on(3, THREE).await;
         live.cluster.pause(2).unwrap();
-        live.client(3).await.step_down().await.unwrap();
+        live.client(3).await.step_down(None).await.unwrap();
         let mut lead = Lead::start(&live, 3, STUBBORN);
         live.agreement_on(1, &[1, 3]).await;
         assert_eq!(lead.processes(), [], "run {run}: they overlap the next reign");

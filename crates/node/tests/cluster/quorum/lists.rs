@@ -51,7 +51,7 @@ async fn another_lease_or_list_than_on_disk_ends_the_start_and_than_the_others_t
     let lease = ["not what the votes on disk were given under", "Undo", ACCEPT];
     let list = ["the member list of the config is not the one on disk", "Undo", "`ctl member`"];
     for (change, said, fact) in
-        [(LEASE, lease, "lease: "), (another_list, list, "members: "), (witness, list, "members: ")]
+        [(LEASE, lease, "lease: "), (another_list, list, "members 4: "), (witness, list, "members 1: ")]
     {
         let mut live = Live::alone(&plan(3));
         let before = live.agreement_on(3, THREE).await;

@@ -74,6 +74,10 @@ impl Clients {
         self.scratch.path().join("register")
     }
 
+    pub(super) fn logs(&self) -> PathBuf {
+        self.scratch.path().to_owned()
+    }
+
     pub(super) fn faulted(&self) -> u32 {
         self.faulted
     }

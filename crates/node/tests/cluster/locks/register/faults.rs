@@ -1,7 +1,7 @@
 //! What happens to members. A majority of them runs and is connected at any time.
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use testkit::Live;
 use testkit::register::Register;
@@ -9,24 +9,24 @@ use types::Dice;
 
 use super::super::{FIVE, soon};
 use super::Soak;
+use super::stall::Progress;
 
 /// Kinds of faults; each of them comes once before any comes again.
 pub(super) const KINDS: u32 = 6;
-/// Somebody is served in this time, whatever happens, also on a machine that has other work.
-const STALLED: Duration = Duration::from_mins(4);
 
 /// Until enough is written, and every kind of fault was there. Returns how many there were.
 pub(super) async fn of_members(
     live: &mut Live,
-    register: &Register,
+    (register, progress): (&Register, &mut Progress),
     soak: &Soak,
     dice: &mut Dice,
     over: &Cell<bool>,
 ) -> u32 {
     let (mut faults, mut deck) = (0, Vec::new());
-    served(live, register, 0).await;
+    progress.served(live, register, 0).await;
     while faults < soak.faults || register.count().unwrap() < soak.cycles {
         let written = register.count().unwrap();
+        progress.say(register, soak.cycles);
         if deck.is_empty() {
             deck = (0..KINDS).collect();
         }
@@ -54,20 +54,11 @@ pub(super) async fn of_members(
         // Now and then the next fault comes while a leader takes office. Not always: if a majority loses its copies in a row of
         // faults, every lock must expire, and each new leader waits for that from its beginning.
         if !dice.roll().is_multiple_of(3) {
-            served(live, register, register.count().unwrap()).await;
+            progress.served(live, register, register.count().unwrap()).await;
         }
     }
     over.set(true);
     faults
-}
-
-/// Waits for a write after so many.
-async fn served(live: &Live, register: &Register, before: u64) {
-    let began = Instant::now();
-    while register.count().unwrap() <= before {
-        assert!(began.elapsed() < STALLED, "nobody is served since {before} writes\n{}", live.logs());
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
 
 /// `lost`: these members come back with an empty data directory.
