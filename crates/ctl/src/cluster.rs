@@ -8,6 +8,7 @@ mod layout;
 mod plan;
 mod ports;
 mod scratch;
+mod strays;
 
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use client::{ClientSettings, Endpoint, Observer};
+use client::{ClientSettings, Endpoint, INSTALLED_CTL, INSTALLED_NODE, Observer};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
@@ -25,11 +26,16 @@ pub(crate) use layout::config_text;
 pub use layout::{derived_files, hex_secret, write_derived, write_secret};
 pub(crate) use plan::NODES_MAX;
 pub use plan::Plan;
-pub use ports::{free_ports, free_ports_elsewhere};
+pub use ports::{free_http_ports, free_ports, free_ports_elsewhere};
 pub use scratch::Scratch;
+pub(crate) use strays::{Stray, stop_strays, strays};
 
 /// How long a member may take to leave in order.
 const GRACE: Duration = Duration::from_secs(3);
+/// How long a killed process may take to end.
+const KILLED: Duration = Duration::from_secs(3);
+/// A longer log becomes `log.1`.
+const LOG_MAX_BYTES: u64 = 8 << 20;
 /// How long one attempt to reach a member may take.
 const CONNECT: Duration = Duration::from_secs(1);
 /// The binary of a member.
@@ -238,6 +244,20 @@ impl Cluster {
         }
     }
 
+    /// Keeps the logs of members that log without end within twice [`LOG_MAX_BYTES`]. Lines that are written in this moment may be
+    /// lost.
+    pub fn bound_logs(&self) {
+        for id in self.ids() {
+            let path = self.data_directory(id).join(layout::LOG);
+            if std::fs::metadata(&path).is_ok_and(|log| log.len() > LOG_MAX_BYTES)
+                && std::fs::copy(&path, path.with_extension("1")).is_ok()
+            {
+                // The member goes on writing to the same file, at its end.
+                let _ = std::fs::File::options().write(true).open(&path).and_then(|log| log.set_len(0));
+            }
+        }
+    }
+
     /// The last log lines of a member.
     pub fn log_tail(&self, id: u32, lines: usize) -> String {
         let text = std::fs::read(self.data_directory(id).join(layout::LOG)).unwrap_or_default();
@@ -255,20 +275,15 @@ impl Cluster {
     }
 }
 
-/// The `node` beside this executable, else the one on the PATH.
+/// The `node` beside this `ctl` (`conclave-node` beside `conclavectl`), else the `conclave-node` on the PATH. Never a `node` on the PATH:
+/// another program of that name is widespread.
 pub fn node_binary() -> Result<PathBuf> {
-    let beside = std::env::current_exe().ok().map(|path| path.with_file_name(NODE)).filter(|path| path.is_file());
-    if let Some(path) = beside {
-        return Ok(path);
-    }
+    let own = std::env::current_exe().ok();
+    let installed = own.as_deref().and_then(Path::file_name).is_some_and(|name| name == INSTALLED_CTL);
+    let name = if installed { INSTALLED_NODE } else { NODE };
+    let beside = own.iter().map(|own| own.with_file_name(name));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Another program of the same name is widespread: Conclave's prints its name before its version.
-    let ours = |candidate: &PathBuf| {
-        let version = std::process::Command::new(candidate).arg("--version").stdin(Stdio::null()).output();
-        version.is_ok_and(|output| output.stdout.starts_with(b"node "))
-    };
-    std::env::split_paths(&path)
-        .map(|directory| directory.join(NODE))
-        .find(|candidate| candidate.is_file() && ours(candidate))
-        .ok_or_else(|| anyhow!("no `{NODE}` binary beside `ctl` and none of Conclave's on the PATH"))
+    let on_path = std::env::split_paths(&path).map(|directory| directory.join(INSTALLED_NODE));
+    let found = beside.chain(on_path).find(|candidate| candidate.is_file());
+    found.ok_or_else(|| anyhow!("no `{NODE}` beside `ctl`, and no `{INSTALLED_NODE}` on the PATH"))
 }

@@ -1,13 +1,13 @@
 //! The members to ask and the credentials of this client: from the options, the environment, or the nearest
 //! `.conclave`.
 
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use client::{
-    Answer, CertificateFiles, ClaimedName, Client, ClientError, ClientSettings, ClusterFile, ConnectError, Electorate,
-    Endpoint, InstanceId, Keyring, Observer, Safety, Secret, SecretFileError, SecretPermissions, TlsFiles,
-    read_certificate, read_secrets,
+    CertificateFiles, ClaimedName, Client, ClientError, ClientSettings, ClusterFile, ConnectError, Endpoint,
+    InstanceId, Keyring, Members, Secret, SecretFileError, SecretPermissions, TlsFiles, read_certificate, read_secrets,
 };
 
 use crate::args::Globals;
@@ -15,20 +15,25 @@ use crate::failure::{Exit, Failure};
 
 #[derive(Debug)]
 pub(crate) struct Target {
-    pub(crate) endpoints: Vec<Endpoint>,
-    pub(crate) settings: ClientSettings,
+    members: Members,
     pub(crate) timeout: Duration,
-    pub(crate) member_timeout: Duration,
-    pub(crate) file: Option<ClusterFile>,
-    /// The voters of the member list, once a member has told that it differs from the config's.
-    listed_voters: Option<Vec<u32>>,
-    /// The endpoints are those of the config: members that only the list names may be asked too.
-    by_config: bool,
-    /// The election of the cluster.
-    pub(crate) instance: InstanceId,
     /// What members record beside the orders of this client.
     name: ClaimedName,
     pub(crate) key_files: KeyFiles,
+}
+
+impl Deref for Target {
+    type Target = Members;
+
+    fn deref(&self) -> &Members {
+        &self.members
+    }
+}
+
+impl DerefMut for Target {
+    fn deref_mut(&mut self) -> &mut Members {
+        &mut self.members
+    }
 }
 
 /// Where this client's keys come from, for commands that run so long that the keys are replaced meanwhile.
@@ -64,30 +69,17 @@ impl KeyFiles {
 impl Target {
     pub(crate) fn resolve(globals: &Globals) -> Result<Self, Failure> {
         let file = find_file(globals)?;
-        let mut endpoints = endpoints(globals, file.as_ref())?;
+        let endpoints = endpoints(globals, file.as_ref())?;
         let keyring = keyring(globals, file.as_ref())?;
         let named = globals.cluster.clone().or_else(|| file.as_ref().map(|file| file.name.clone()));
         let settings = ClientSettings { cluster: named.unwrap_or_default(), keyring, deadline: globals.member_timeout };
         let Globals { timeout, member_timeout, .. } = *globals;
         let instance = InstanceId(globals.instance);
-        for endpoint in &mut endpoints {
-            endpoint.instance = instance;
-        }
-        let name = globals.name.clone().unwrap_or_else(user_at_host).into();
-        let (listed_voters, by_config) = (None, globals.endpoints.is_empty());
         let key_files = KeyFiles::of(globals, file.as_ref());
-        Ok(Target {
-            endpoints,
-            settings,
-            timeout,
-            member_timeout,
-            file,
-            listed_voters,
-            by_config,
-            instance,
-            name,
-            key_files,
-        })
+        let members = Members::new(endpoints, settings, member_timeout.min(timeout), file, instance);
+        let members = if globals.endpoints.is_empty() { members } else { members.only_these() };
+        let name = globals.name.clone().unwrap_or_else(user_at_host).into();
+        Ok(Target { members, timeout, name, key_files })
     }
 
     /// For commands that work with the cluster's own election only.
@@ -108,44 +100,16 @@ impl Target {
         Ok(target)
     }
 
-    /// Asks all members: of the config, or of the present list where a member tells of other members.
-    pub(crate) async fn ask_listed(&mut self) -> Vec<Answer> {
-        let answers = self.ask_all().await;
-        if self.learn_list(&answers).await { self.ask_all().await } else { answers }
-    }
-
-    /// True if the members to ask are others now.
-    async fn learn_list(&mut self, answers: &[Answer]) -> bool {
-        let mut known: Vec<u32> = self.endpoints.iter().filter_map(|endpoint| endpoint.id).collect();
-        known.sort_unstable();
-        let differs = |answer: &Answer| {
-            answer.result.as_ref().is_ok_and(|status| {
-                let mut members: Vec<u32> = status.peers.iter().map(|peer| peer.id).chain([status.id]).collect();
-                members.sort_unstable();
-                status.safety == Safety::Quorum && members != known
-            })
-        };
-        if !self.by_config || !answers.iter().any(differs) {
-            return false;
-        }
+    /// The address of a member in the newest list that a member tells of; `None` where there is no list but the config's.
+    pub(crate) async fn listed_address(&self, id: u32) -> Option<String> {
         let timeout = self.member_timeout.min(self.timeout);
         let told = client::ask_members(&self.endpoints, &self.settings, timeout).await;
-        let lists = told.iter().filter_map(|answer| Some(&answer.result.as_ref().ok()?.1));
-        // A leader's word first: a newer list may be pending.
-        let Some(newest) = lists.max_by_key(|told| (told.in_force, told.known.stamp)) else { return false };
-        let list = &newest.known;
-        self.listed_voters = Some(list.voters().map(|id| id.0).collect());
-        let instance = self.instance;
-        let endpoint =
-            |listed: &types::Listed| Endpoint { instance, ..Endpoint::member(listed.uid.id.0, listed.address.clone()) };
-        let endpoints: Vec<Endpoint> = list.members.iter().map(endpoint).collect();
-        let changed = endpoints != self.endpoints;
-        self.endpoints = endpoints;
-        changed
-    }
-
-    pub(crate) async fn ask_all(&self) -> Vec<Answer> {
-        client::ask_all(&self.endpoints, &self.settings, self.member_timeout.min(self.timeout)).await
+        let told = told.iter().filter_map(|answer| answer.result.as_ref().ok());
+        // The list of a classic member is that of the config that it started with.
+        let lists = told.filter(|(status, _)| status.safety == client::Safety::Quorum).map(|(_, told)| told);
+        let newest = lists.max_by_key(|told| (told.in_force, told.known.stamp))?;
+        let listed = newest.known.members.iter().find(|listed| listed.uid.id.0 == id)?;
+        Some(listed.address.clone()).filter(|address| !address.is_empty())
     }
 
     /// A connection for orders, which the member records under this client's name.
@@ -158,31 +122,6 @@ impl Target {
     /// The name under which members record the orders of this client.
     pub(crate) fn claimed_name(&self) -> ClaimedName {
         self.name.clone()
-    }
-
-    pub(crate) fn observer(&self) -> Observer {
-        Observer::new(self.endpoints.clone(), &self.settings)
-    }
-
-    /// Follows all announcements of the members, not only changes of standing.
-    pub(crate) fn observer_of_everything(&self) -> Observer {
-        Observer::of_everything(self.endpoints.clone(), &self.settings)
-    }
-
-    /// The members whose answers a leader needs. The safety that a member reports takes precedence over the config.
-    pub(crate) fn electorate(&self, safety: Option<Safety>) -> Electorate {
-        match &self.listed_voters {
-            Some(voters) => Electorate::Voters(voters.clone()),
-            None => electorate(self.file.as_ref(), safety, self.endpoints.len()),
-        }
-    }
-}
-
-fn electorate(file: Option<&ClusterFile>, said: Option<Safety>, asked: usize) -> Electorate {
-    match (said.or(file.map(|file| file.safety)), file) {
-        (Some(Safety::Quorum), Some(file)) => Electorate::Voters(file.voters.clone()),
-        (Some(Safety::Quorum), None) => Electorate::Members(asked),
-        _ => Electorate::Anybody,
     }
 }
 
@@ -314,25 +253,4 @@ pub(crate) fn secrets(globals: &Globals, file: Option<&ClusterFile>) -> Result<V
         }
         _ => Failure::usage(error.to_string()).hint(error.remedy()),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_config_without_a_safety_means_quorum_and_only_its_voters_count() {
-        let scratch = crate::cluster::Scratch::new("target").unwrap();
-        let path = scratch.path().join("cluster.toml");
-        let peer = |id: u32, role: &str| format!("[[peers]]\nid = {id}\naddress = \"n{id}:1\"\nrole = \"{role}\"\n");
-        let peers = [peer(1, "member"), peer(2, "witness"), peer(3, "learner"), peer(4, "learner")].concat();
-        std::fs::write(&path, format!("[cluster]\nname = \"x\"\n{peers}")).unwrap();
-        let file = ClusterFile::read(&path).unwrap();
-        let voters = Electorate::Voters(vec![1, 2]);
-        assert_eq!(electorate(Some(&file), None, 4), voters);
-        assert_eq!(electorate(Some(&file), Some(Safety::Quorum), 4), voters);
-        assert_eq!(electorate(Some(&file), Some(Safety::Classic), 4), Electorate::Anybody, "a member knows better");
-        assert_eq!(electorate(None, Some(Safety::Quorum), 4), Electorate::Members(4));
-        assert_eq!(electorate(None, None, 4), Electorate::Anybody);
-    }
 }

@@ -4,6 +4,10 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use client::Programs;
+
+use crate::output::Format;
+
 /// The exit codes of the contract. 0 is success.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -24,6 +28,16 @@ pub(crate) enum Exit {
     Invariant = 7,
     /// A missing or wrong secret, another protocol version, or the cluster forbids the request.
     Refused = 8,
+}
+
+/// The name of this program without its directory.
+fn own_name() -> &'static str {
+    Programs::called().ctl.rsplit('/').next().unwrap_or_default()
+}
+
+/// A remark on stderr that is no failure.
+pub(crate) fn remark(text: impl AsRef<str>) {
+    eprintln!("{}: {}", own_name(), Programs::called().in_words(text.as_ref()));
 }
 
 #[derive(Debug)]
@@ -70,20 +84,48 @@ impl Failure {
         self
     }
 
-    /// Prints to stderr and returns the code.
-    pub(crate) fn report(&self) -> ExitCode {
-        if !self.quiet {
-            eprintln!("{self}");
+    fn json(&self) -> String {
+        let programs = Programs::called();
+        let named = |text: &String| programs.in_words(text);
+        let (error, why, next) = (named(&self.what), self.why.as_ref().map(named), self.next.as_ref().map(named));
+        serde_json::json!({ "schema": "conclave.error/1", "error": error, "why": why, "try": next, "exit": self.code() })
+            .to_string()
+    }
+
+    /// What happened and why, in one line.
+    pub(crate) fn in_a_line(&self) -> String {
+        let why = self.why.as_ref().map_or_else(String::new, |why| format!(" ({})", why.replace('\n', "; ")));
+        format!("{}{why}", self.what)
+    }
+
+    /// The exit code of the process.
+    pub(crate) fn code(&self) -> u8 {
+        self.passed.unwrap_or(self.exit as u8)
+    }
+
+    /// The code of a command that ran, not of `ctl` itself.
+    pub(crate) fn is_passed(&self) -> bool {
+        self.passed.is_some()
+    }
+
+    /// Prints to stderr, as text or as one JSON object, and returns the code.
+    pub(crate) fn report(&self, format: Format) -> ExitCode {
+        match format {
+            _ if self.quiet => {}
+            Format::Table => eprintln!("{self}"),
+            Format::Json => eprintln!("{}", self.json()),
         }
-        ExitCode::from(self.passed.unwrap_or(self.exit as u8))
+        ExitCode::from(self.code())
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ctl: {}", self.what)?;
+        let programs = Programs::called();
+        write!(f, "{}: {}", own_name(), programs.in_words(&self.what))?;
         for (label, text) in [("why", &self.why), ("try", &self.next)] {
             if let Some(text) = text {
+                let text = programs.in_words(text);
                 write!(f, "\n  {label}: {}", text.replace('\n', "\n       "))?;
             }
         }
@@ -95,7 +137,7 @@ impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         match error.downcast_ref::<io::Error>() {
             Some(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Failure::silent(Exit::Failed),
-            _ => Failure::new(Exit::Failed, format!("{error:#}")),
+            _ => Failure::new(Exit::Failed, node::error_text::with_causes(&error)),
         }
     }
 }

@@ -11,22 +11,21 @@ mod output;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::args::{Cli, Command};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
 /// Parses the command line, runs the command, and turns its end into an exit code.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_command_line();
+    let format = cli.globals.output;
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return Failure::new(Exit::Failed, format!("cannot start: {error}")).report(),
+        Err(error) => return Failure::new(Exit::Failed, format!("cannot start: {error}")).report(format),
     };
     match runtime.block_on(run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(format),
     }
 }
 
@@ -37,13 +36,17 @@ async fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Leader(args) => c::leader::run(&args, globals, output).await,
         Command::Status(args) => c::status::run(&args, globals, output).await,
+        Command::Top(args) => c::top::run(&args, globals, output).await,
         Command::Watch(args) => c::watch::run(&args, globals, output).await,
         Command::History(args) => c::history::run(&args, globals, output).await,
         Command::Audit(args) => c::audit::run(&args, globals, output).await,
         Command::Explain(args) => c::explain::run(&args, globals, output).await,
         Command::Elect(args) => c::elect::run(&args, globals, output).await,
         Command::Transfer(args) => c::transfer::run(&args, globals, output).await,
+        Command::Pause(args) => c::pause::run(&args, globals, output).await,
+        Command::Resume(args) => c::resume::run(&args, globals, output).await,
         Command::Priority(args) => c::priority::run(&args, globals, output).await,
+        Command::Reload(args) => c::reload::run(&args, globals, output).await,
         Command::Member(args) => c::member::run(&args, globals, output).await,
         Command::Bootstrap(args) => c::bootstrap::run(&args, globals, output).await,
         Command::StepDown(args) => c::step_down::run(&args, globals, output).await,

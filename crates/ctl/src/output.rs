@@ -45,6 +45,10 @@ impl Output {
         self.format == Format::Json
     }
 
+    pub(crate) fn has_color(self) -> bool {
+        self.color
+    }
+
     /// Is stdout a terminal?
     pub(crate) fn is_terminal(self) -> bool {
         self.terminal
@@ -54,6 +58,11 @@ impl Output {
         let mut out = io::stdout().lock();
         writeln!(out, "{}", text.as_ref())?;
         out.flush()
+    }
+
+    /// A text that may name commands to type: they are named as this program was called.
+    pub(crate) fn words(text: impl AsRef<str>) -> io::Result<()> {
+        Output::line(client::Programs::called().in_words(text.as_ref()))
     }
 
     pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {

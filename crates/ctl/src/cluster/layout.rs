@@ -13,10 +13,13 @@ use client::{Access, CertificateFiles, Holder, Keyring, Secret, SecretPermission
 
 use super::certificates;
 use super::plan::Plan;
+use crate::failure::remark;
 
 pub(super) const CONFIG: &str = "cluster.toml";
 pub(super) const LOG: &str = "log";
+const OLDER_LOG: &str = "log.1";
 const SECRET: &str = "secret";
+const HTTP_TOKEN: &str = "http.token";
 const SECRET_BYTES: usize = 32;
 
 pub(super) fn member_directory(id: u32) -> String {
@@ -31,10 +34,12 @@ pub(super) fn write(plan: &Plan, directory: &Path, addresses: &[String]) -> Resu
         let data = directory.join(member_directory(id));
         create(data.clone())?;
         // The logs of earlier runs would be confusing.
-        if let Err(error) = fs::remove_file(data.join(LOG))
-            && error.kind() != ErrorKind::NotFound
-        {
-            return Err(error).with_context(|| format!("cannot replace the log in {}", data.display()));
+        for log in [LOG, OLDER_LOG] {
+            if let Err(error) = fs::remove_file(data.join(log))
+                && error.kind() != ErrorKind::NotFound
+            {
+                return Err(error).with_context(|| format!("cannot replace the log in {}", data.display()));
+            }
         }
     }
     let put = |name: &str, text: &str| {
@@ -45,12 +50,15 @@ pub(super) fn write(plan: &Plan, directory: &Path, addresses: &[String]) -> Resu
     let config = config_text(plan, addresses);
     if fs::read_to_string(directory.join(CONFIG)).is_ok_and(|old| !same_cluster(&old, &config)) {
         put_aside(directory)?;
-        eprintln!(
-            "ctl: {} held a cluster of another kind: its state and ledgers are kept beside, as *.before",
+        remark(format!(
+            "{} held a cluster of another kind: its state and ledgers are kept beside, as *.before",
             directory.display()
-        );
+        ));
     }
     put(CONFIG, &config)?;
+    if !plan.http_ports.is_empty() {
+        own_token(directory)?;
+    }
     if plan.tls {
         return own_certificates(directory, plan.nodes);
     }
@@ -97,9 +105,25 @@ fn own_secret(directory: &Path) -> Result<Vec<u8>> {
     }
 }
 
-/// Equal except for the ports, which are chosen anew.
+/// The token of HTTP clients; a new one where there is none.
+fn own_token(directory: &Path) -> Result<()> {
+    let path = directory.join(HTTP_TOKEN);
+    match fs::metadata(&path) {
+        Ok(_) => Ok(fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?),
+        Err(_) => write_secret(&path, &hex_secret()?),
+    }
+}
+
+/// May members continue with their state? Not if epochs, votes or lists of the old config count differently in the new one. The
+/// ports are chosen anew; under classic safety the number of members may change too: what each of them has on its disk is its own.
 fn same_cluster(old: &str, new: &str) -> bool {
-    let lines = |text: &str| text.lines().filter(|line| !line.starts_with("address")).collect::<Vec<_>>().join("\n");
+    let is_classic = new.lines().any(|line| line == "safety = \"classic\"");
+    let free = |line: &str| {
+        let key = line.split(' ').next().unwrap_or_default();
+        matches!(key, "address" | "http" | "http_token_file" | "chaos" | "preempt" | "#" | "")
+            || is_classic && matches!(key, "[[peers]]" | "id" | "[graph]" | "links")
+    };
+    let lines = |text: &str| text.lines().filter(|line| !free(line)).collect::<Vec<_>>().join("\n");
     lines(old) == lines(new)
 }
 
@@ -177,18 +201,51 @@ pub(crate) fn config_text(plan: &Plan, addresses: &[String]) -> String {
     if plan.chaos {
         text += "chaos = true\n";
     }
+    if !plan.http_ports.is_empty() {
+        let _ = writeln!(text, "http_token_file = \"{HTTP_TOKEN}\"");
+    }
     if let Some(on_close) = &plan.on_close {
         let _ = write!(text, "\n[timing]\non_close = \"{on_close}\"\n");
     }
     if plan.tls {
         text += "\n[tls]\nca = \"ca.pem\"\ncertificate = \"n{id}.pem\"\nkey = \"n{id}.key\"\n";
     }
-    for (id, address) in (1..).zip(addresses) {
+    for (id, address) in (1u32..).zip(addresses) {
         let _ = write!(text, "\n[[peers]]\nid = {id}\naddress = \"{address}\"\n");
+        if let Some(port) = plan.http_ports.get(id as usize - 1) {
+            let _ = writeln!(text, "http = \"127.0.0.1:{port}\"");
+        }
     }
     if plan.row.topology == algorithms::Topology::Graph {
         let links = plan.graph_links().into_iter().map(|(a, b)| format!("[{a}, {b}]"));
         let _ = write!(text, "\n[graph]\nlinks = [{}]\n", links.collect::<Vec<_>>().join(", "));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use algorithms::catalog;
+    use types::Safety;
+
+    use super::*;
+
+    #[test]
+    fn history_is_kept_unless_epochs_would_count_differently() {
+        let row = |name: &str| catalog::row(name).unwrap();
+        let text = |plan: &Plan| {
+            let addresses: Vec<String> = (1..=plan.nodes).map(|id| format!("127.0.0.1:{}", 7000 + id)).collect();
+            config_text(plan, &addresses)
+        };
+        let five = Plan::new(5, row(catalog::DEFAULT));
+        let same = |other: &Plan| same_cluster(&text(&five), &text(other));
+        assert!(same(&Plan { chaos: true, preempt: false, http_ports: vec![1, 2, 3, 4, 5], ..five.clone() }));
+        assert!(same(&Plan { nodes: 3, ..five.clone() }) && same(&Plan { nodes: 7, ..five.clone() }));
+        assert!(!same(&Plan { safety: Safety::Quorum, ..five.clone() }));
+        assert!(!same(&Plan { row: row("raft"), ..five.clone() }));
+        let voters = Plan { safety: Safety::Quorum, ..five.clone() };
+        let more = Plan { nodes: 7, ..voters.clone() };
+        assert!(same_cluster(&text(&voters), &text(&Plan { chaos: true, ..voters.clone() })));
+        assert!(!same_cluster(&text(&voters), &text(&more)), "the list of voters is on the disks");
+    }
 }

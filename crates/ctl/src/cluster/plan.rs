@@ -22,6 +22,8 @@ pub struct Plan {
     pub tls: bool,
     /// Neither: connections in clear, for measurements.
     pub clear: bool,
+    /// The ports of the HTTP faces on loopback, one for each member; empty: no faces.
+    pub http_ports: Vec<u16>,
     /// Of a graph. Empty: every member is linked to the next one, and the last to the first.
     pub links: Vec<(u32, u32)>,
 }
@@ -33,8 +35,8 @@ impl Plan {
     pub fn new(nodes: u32, row: &'static Row) -> Self {
         let (name, safety) = ("local".to_owned(), Safety::Classic);
         let (wins, on_close, links) = (None, None, Vec::new());
-        let (tls, clear) = (false, false);
-        Plan { name, nodes, row, safety, wins, preempt: true, chaos: false, on_close, tls, clear, links }
+        let (tls, clear, http_ports) = (false, false, Vec::new());
+        Plan { name, nodes, row, safety, wins, preempt: true, chaos: false, on_close, tls, clear, http_ports, links }
     }
 
     /// The links of a graph, by id.

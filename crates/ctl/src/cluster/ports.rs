@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 
 /// The documented range, used when it is free.
 const FIRST: u16 = 7401;
+const FIRST_HTTP: u16 = 8401;
 /// Below the ports that kernels assign to outgoing connections: members dial each other while they start, and a dial
 /// must not get the port that another member is about to listen on.
 const ELSEWHERE: std::ops::Range<u16> = 10_000..32_000;
@@ -24,6 +25,20 @@ pub fn free_ports(count: u32, base: Option<u16>) -> Result<Vec<u16>> {
         };
     }
     row(FIRST, count).or_else(|_| free_ports_elsewhere(u32::from(count)))
+}
+
+/// `count` consecutive free ports for HTTP: the documented ones, else any that are not among these.
+pub fn free_http_ports(count: u32, taken: &[u16]) -> Result<Vec<u16>> {
+    let apart = |ports: &Vec<u16>| ports.iter().all(|port| !taken.contains(port));
+    if let Some(ports) = row(FIRST_HTTP, u16::try_from(count)?).ok().filter(apart) {
+        return Ok(ports);
+    }
+    for _ in 0..TRIES {
+        if let Some(ports) = Some(free_ports_elsewhere(count)?).filter(apart) {
+            return Ok(ports);
+        }
+    }
+    bail!("no {count} free ports in a row for HTTP on 127.0.0.1")
 }
 
 /// Free ports outside the documented range, for clusters that no operator connects to.

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use client::history::{Audit, Cut, Ledgers, MemberLedger, Outcome, Proof, audit};
+use client::history::{Audit, Cut, Ledgers, MemberLedger, Outcome, Proof};
 use client::{Safety, json};
 
-use super::ledgers::Gathered;
+use super::ledgers::{DirectoriesArg, say_flaws};
 use crate::args::Globals;
-use crate::connection_options::Target;
 use crate::failure::{Exit, Failure};
 use crate::output::{Ink, Output};
 
@@ -21,6 +20,7 @@ use crate::output::{Ink, Output};
 #[command(after_help = "Examples:
   ctl audit
   ctl audit -o json
+  ctl audit --data-dir /backup/n1 /backup/n2 /backup/n3       of a cluster that is down
   ctl audit --ledger /var/lib/conclave/n3    a removed member's data directory, or its ledger file
   ctl audit --ledger 3=/tmp/ledger           without its state file: the id must be given
 
@@ -29,26 +29,30 @@ pub(crate) struct Args {
     /// The ledger of a member that does not run any more: its data directory, or the file `ledger` in it
     #[arg(long, value_name = "[ID=]PATH")]
     ledger: Vec<String>,
+    #[command(flatten)]
+    directories: DirectoriesArg,
 }
 
 const CLASSIC: &str = "Classic elections guarantee one leader per connected component and no more: the audit checks \
-                       only that no epoch had two leaders and that no two members led at once.";
+                       only that no epoch had two leaders, and that no two members led at once for longer than a second (and \
+                       the difference of their clocks): for that long an old leader may not know of the new one. `ctl \
+                       history` shows such times.";
 
 pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let offline: Vec<MemberLedger> = args.ledger.iter().map(|word| read(word)).collect::<Result<_, _>>()?;
-    let mut gathered = Gathered::from(&Target::election_only(globals)?).await?;
+    let mut gathered = args.directories.gather(globals).await?;
     for ledger in offline {
         gathered.add(ledger);
     }
     let safety = gathered.safety();
     let quorum = safety == Safety::Quorum;
-    let audit = audit(&gathered.ledgers, &gathered.voters, quorum, gathered.now_ms);
+    let audit = gathered.audit();
     if output.is_json() {
         Output::json(&json::Audit::new(&audit, safety, &gathered.ledgers))?;
     } else {
-        Output::line(in_words(&audit, &gathered.ledgers, quorum, output))?;
+        Output::words(in_words(&audit, &gathered.ledgers, quorum, output))?;
         if audit.outcome == Outcome::Ordered {
-            gathered.say_flaws();
+            say_flaws(&gathered.ledgers);
         }
     }
     match audit.outcome {
@@ -93,7 +97,12 @@ fn in_words(audit: &Audit, ledgers: &Ledgers, quorum: bool, output: Output) -> S
     }));
     lines.extend(audit.reasons.iter().map(|reason| format!("incomplete: {reason}")));
     lines.extend(ledgers.members.iter().filter(|ledger| ledger.is_unbroken()).filter_map(whole_in_words));
-    lines.push(format!("{}: {} reigns", output.paint(ink, verdict), audit.reigns));
+    let reigns = if audit.reigns == 1 { "reign" } else { "reigns" };
+    let possible = match audit.possible {
+        0 => String::new(),
+        more => format!(", and {more} more that may have been granted and that no ledger tells"),
+    };
+    lines.push(format!("{}: {} {reigns}{possible}", output.paint(ink, verdict), audit.reigns));
     if !quorum {
         lines.push(CLASSIC.to_owned());
     }

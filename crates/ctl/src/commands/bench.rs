@@ -4,6 +4,7 @@ mod clerk_failover;
 mod failover;
 mod idle;
 mod locks;
+mod progress;
 mod settle;
 mod simulator;
 mod statistics;

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::Output;
 
-const EXAMPLE: &str = include_str!("../../../../config/example.toml");
+pub(super) const EXAMPLE: &str = include_str!("../../../../config/example.toml");
 
 /// Print an annotated example of the config file
 #[derive(clap::Args, Debug)]
@@ -17,5 +17,5 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     debug_assert!(args.example);
-    Ok(Output::line(EXAMPLE.trim_end())?)
+    Ok(Output::words(EXAMPLE.trim_end())?)
 }

@@ -1,8 +1,9 @@
 //! `ctl elect`: starts an election now.
 
+use client::json::Change;
 use client::within;
 
-use super::leadership_change::{Change, Scene};
+use super::leadership_change::{Scene, show};
 use crate::args::Globals;
 use crate::connection_options::{Target, request_failed};
 use crate::failure::{Exit, Failure};
@@ -23,11 +24,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
+    show(&change(args.member, globals).await?, output)
+}
+
+pub(super) async fn change(by: Option<u32>, globals: &Globals) -> Result<Change, Failure> {
     let target = Target::resolve_listed(globals).await?;
     let scene = Scene::open(&target).await?;
     let views = scene.observer.views();
     let was = scene.found();
-    let Some(member) = args.member.or(was).or_else(|| views.first().map(|view| view.id)) else {
+    let Some(member) = by.or(was).or_else(|| views.first().map(|view| view.id)) else {
         return Err(Failure::new(Exit::Unreachable, "no member is reachable").hint("ctl status"));
     };
     let newest = views.iter().map(|view| view.epoch).max().unwrap_or(0);
@@ -36,5 +41,5 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
         .await
         .map_err(|error| request_failed(&format!("member {member} starts no election"), &error))?;
     let (leader, epoch) = scene.settle(&target, |_, epoch| epoch > newest).await?;
-    Change { schema: "conclave.change/1", action: "elect", member, was, leader, epoch }.show(output)
+    Ok(Change { schema: Change::SCHEMA, action: "elect", member, was, leader, epoch })
 }

@@ -2,7 +2,7 @@
 
 use client::{explain, json};
 
-use super::ledgers::Gathered;
+use super::ledgers::gather;
 use crate::args::Globals;
 use crate::connection_options::Target;
 use crate::failure::Failure;
@@ -21,10 +21,10 @@ Exit codes: 0 explained, 3 no member reachable, 8 refused.")]
 pub(crate) struct Args {}
 
 pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
-    let gathered = Gathered::from(&Target::election_only(globals)?).await?;
+    let gathered = gather(&Target::election_only(globals)?).await?;
     let explanation = explain(&gathered.evidence());
     if !output.is_json() {
-        return Ok(Output::line(explanation.sentences.join("\n"))?);
+        return Ok(Output::words(explanation.sentences.join("\n"))?);
     }
     Ok(Output::json(&json::Explain::new(&explanation, &gathered.ledgers))?)
 }

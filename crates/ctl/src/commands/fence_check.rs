@@ -23,6 +23,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
+    /// The token of the process that wants to use the resource
     #[arg(value_name = "TOKEN", env = "CONCLAVE_TOKEN")]
     token: u64,
 }

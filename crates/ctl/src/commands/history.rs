@@ -3,11 +3,10 @@
 use client::history::{
     Held, ListEntry, ListNews, OrderEntry, Reign, ReignEnd, WhoLed, lists_in_force, orders, reigns, who_led_at,
 };
-use client::{format_instant, json};
+use client::{Cause, format_instant, json};
 
-use super::ledgers::Gathered;
+use super::ledgers::{DirectoriesArg, say_flaws};
 use crate::args::Globals;
-use crate::connection_options::Target;
 use crate::failure::{Exit, Failure};
 use crate::output::{Ink, Output, Table};
 
@@ -23,6 +22,7 @@ use crate::output::{Ink, Output, Table};
   ctl history --at -5m
   ctl history --at 2026-05-04T13:30:00Z
   ctl history -o json
+  ctl history --data-dir /backup/n1 /backup/n2 /backup/n3     of a cluster that is down
 
 An instant is RFC 3339, a time ago such as -5m, or milliseconds since the Unix epoch.
 Exit codes: 0 shown (--at: a member led), 1 --at: unknown, 3 no member reachable, 4 --at: nobody led, or several,
@@ -31,14 +31,18 @@ pub(crate) struct Args {
     /// Show which member led at this instant
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     at: Option<String>,
+    #[command(flatten)]
+    directories: DirectoriesArg,
 }
 
+const BUMPED: &str =
+    "bumped: the leader stayed and moved its epoch past those that a restarted member had reserved on its disk.";
+
 pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
-    let target = Target::election_only(globals)?;
     // A wrong instant is reported before any member is asked; "ago" counts from the answers.
     let parse = |now| client::parse_instant(args.at.as_deref().unwrap_or("0"), now);
     parse(0).map_err(|error| Failure::usage(error.to_string()).hint("ctl history --at -5m"))?;
-    let gathered = Gathered::from(&target).await?;
+    let gathered = args.directories.gather(globals).await?;
     if args.at.is_some() {
         let at_ms = parse(gathered.now_ms).unwrap_or(gathered.now_ms);
         let answer = who_led_at(&gathered.ledgers, at_ms, gathered.now_ms);
@@ -49,6 +53,9 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
         return Ok(Output::json(&json::History::new(&reigns, &gathered.ledgers))?);
     }
     Output::line(table(&reigns, output))?;
+    if reigns.iter().any(|reign| reign.cause == Cause::Bumped) {
+        Output::line(BUMPED)?;
+    }
     let lists = lists_in_force(&gathered.ledgers);
     if !lists.is_empty() {
         Output::line(format!("\n{}", lists_table(&lists, output)))?;
@@ -57,7 +64,7 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
     if !orders.is_empty() {
         Output::line(format!("\n{}", orders_table(&orders, output)))?;
     }
-    gathered.say_flaws();
+    say_flaws(&gathered.ledgers);
     Ok(())
 }
 

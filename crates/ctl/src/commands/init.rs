@@ -78,7 +78,9 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     }
     let nodes = addresses.len() as u32;
     let Args { safety, tls, .. } = *args;
-    let plan = Plan { name: args.name.clone(), safety, wins: args.wins.wins, tls, ..Plan::new(nodes, row) };
+    // A restarted member that takes over again costs a second change of leader: a rolling restart needs one in all.
+    let preempt = !row.can_wait;
+    let plan = Plan { name: args.name.clone(), safety, wins: args.wins.wins, tls, preempt, ..Plan::new(nodes, row) };
     if tls {
         return with_certificates(&plan, &addresses, &args.dir, output);
     }
@@ -95,7 +97,7 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
         return Ok(Output::json(&Written { schema, config, secret, operator_secret, reader_secret, nodes })?);
     }
     let [shown, hidden, operator, reader] = [&config, &secret, &operator_secret, &reader_secret].map(|p| p.display());
-    Ok(Output::line(format!(
+    Ok(Output::words(format!(
         "wrote {shown}, {hidden}, {operator} and {reader} (secrets: mode 0600)\n\n\
          {hidden} is for members. Copy it with {shown} to every host, then start member K on the K-th host:\n  \
          node --config {shown} --id K --data-dir /var/lib/conclave\n\n\
@@ -143,7 +145,7 @@ fn with_certificates(plan: &Plan, addresses: &[String], dir: &Path, output: Outp
     }
     let [shown, ca, hidden] = [&config, &ca, &ca_key].map(|path| path.display());
     let dir = dir.display();
-    Ok(Output::line(format!(
+    Ok(Output::words(format!(
         "wrote {shown}, {ca}, {hidden}, and a certificate (.pem) with its key (.key) for each member, for operators and for \
          readers (keys: mode 0600)\n\n\
          Copy {shown}, {ca}, {dir}/nK.pem and {dir}/nK.key to the K-th host and to no other one, then start member K there:\n  \

@@ -1,36 +1,26 @@
 //! Shared by `elect`, `step-down` and `transfer`: read the state, ask one member to act, await the result.
 
+use client::json::Change;
 use client::{Client, ClientError, Endpoint, Observer, Verdict, find_leader, format_duration, within};
-use serde::Serialize;
 
 use crate::connection_options::{Target, no_member_answered};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
-/// The outcome of a change of leadership.
-#[derive(Serialize, Debug)]
-pub(super) struct Change {
-    pub(super) schema: &'static str,
-    pub(super) action: &'static str,
-    /// The member that was asked to act.
-    pub(super) member: u32,
-    pub(super) was: Option<u32>,
-    pub(super) leader: u32,
-    pub(super) epoch: u64,
+pub(super) fn show(change: &Change, output: Output) -> Result<(), Failure> {
+    if output.is_json() {
+        return Ok(Output::json(change)?);
+    }
+    Ok(Output::line(in_words(change))?)
 }
 
-impl Change {
-    pub(super) fn show(&self, output: Output) -> Result<(), Failure> {
-        if output.is_json() {
-            return Ok(Output::json(self)?);
-        }
-        let was = match self.was {
-            Some(was) if was == self.leader => " again".to_owned(),
-            Some(was) => format!(", after {was}"),
-            None => String::new(),
-        };
-        Ok(Output::line(format!("{} leads in epoch {}{was}", self.leader, self.epoch))?)
-    }
+pub(super) fn in_words(change: &Change) -> String {
+    let was = match change.was {
+        Some(was) if was == change.leader => " again".to_owned(),
+        Some(was) => format!(", after {was}"),
+        None => String::new(),
+    };
+    format!("{} leads in epoch {}{was}", change.leader, change.epoch)
 }
 
 /// Streams to all members, and their first announcements.

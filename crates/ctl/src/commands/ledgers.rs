@@ -1,110 +1,80 @@
 //! Shared by `history`, `audit` and `explain`: all members' status and ledgers.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
 
-use client::history::{Ledgers, MemberLedger, Missing};
-use client::{ClientError, ClusterFile, Endpoint, Evidence, MemberStatus, Safety};
-use types::Stamp;
+use client::history::{Ledgers, MemberLedger};
+use client::{ClientError, ClusterFile, Endpoint, Gathered, LedgerEntry, LedgerKind};
+use node::offline::{self, Volume};
 
-use super::member::overview::Overview;
-use crate::connection_options::{Target, no_member_answered};
+use crate::args::Globals;
+use crate::connection_options::{Target, find_file, no_member_answered};
 use crate::failure::Failure;
 
-#[derive(Debug)]
-pub(super) struct Gathered {
-    pub(super) statuses: Vec<MemberStatus>,
-    pub(super) ledgers: Ledgers,
-    pub(super) members: Vec<u32>,
-    /// Of the config: the first member list, unless ledgers tell otherwise.
-    pub(super) voters: Vec<u32>,
-    /// Of the present member list.
-    voters_now: Vec<u32>,
-    pub(super) now_ms: u64,
+/// `--data-dir`
+#[derive(clap::Args, Debug)]
+pub(crate) struct DirectoriesArg {
+    /// Data directories of members that do not run, instead of asking members; all of them for a complete answer
+    #[arg(long = "data-dir", value_name = "DIR", num_args = 1..)]
+    directories: Vec<PathBuf>,
 }
 
-impl Gathered {
-    pub(super) async fn from(target: &Target) -> Result<Self, Failure> {
-        let timeout = target.member_timeout.min(target.timeout);
-        let mut answers = client::ask_ledgers(&target.endpoints, &target.settings, timeout).await;
+impl DirectoriesArg {
+    /// From the running members, or from these directories where any are named.
+    pub(super) async fn gather(&self, globals: &Globals) -> Result<Gathered, Failure> {
+        if self.directories.is_empty() {
+            return gather(&Target::election_only(globals)?).await;
+        }
+        from_directories(&self.directories, find_file(globals)?.as_ref())
+    }
+}
+
+pub(super) async fn gather(target: &Target) -> Result<Gathered, Failure> {
+    Gathered::from(target).await.map_err(|answers| {
         let failures: Vec<(&Endpoint, &ClientError)> =
             answers.iter().filter_map(|answer| Some((&answer.endpoint, answer.result.as_ref().err()?))).collect();
-        if failures.len() == answers.len() {
-            return Err(no_member_answered(&failures));
-        }
-        // The config may be older than the member list. A classic cluster has no list.
-        let overview = Overview::of(target).await.ok();
-        if let Some(overview) = &overview {
-            let unasked = overview.endpoints().split_off(target.endpoints.len());
-            answers.extend(client::ask_ledgers(&unasked, &target.settings, timeout).await);
-        }
-        let (mut statuses, mut ledgers) = (Vec::new(), Ledgers::default());
-        for answer in answers {
-            let Endpoint { id, address, .. } = answer.endpoint;
-            match answer.result {
-                Ok((status, page)) => {
-                    ledgers.members.push(MemberLedger::new(status.id, page));
-                    statuses.push(status);
-                }
-                Err(error) => ledgers.missing.push(Missing { id, address, why: error.to_string() }),
-            }
-        }
-        let lists = overview.iter().flat_map(Overview::told).map(|(_, _, told)| told.known.clone());
-        ledgers.lists = lists.collect();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut gathered = Gathered {
-            statuses,
-            ledgers,
-            members: Vec::new(),
-            voters: Vec::new(),
-            voters_now: Vec::new(),
-            now_ms: now.as_millis() as u64,
-        };
-        gathered.name_members(target.file.as_ref(), overview.as_ref());
-        Ok(gathered)
-    }
+        no_member_answered(&failures)
+    })
+}
 
-    /// Who belongs to the cluster: the members of its list once that differs from the config's, and those of the config.
-    fn name_members(&mut self, file: Option<&ClusterFile>, overview: Option<&Overview>) {
-        let listed = overview.map(Overview::list).filter(|list| list.stamp > Stamp::FIRST);
-        let missing = self.ledgers.missing.iter().filter_map(|missing| missing.id);
-        let asked: Vec<u32> = self.statuses.iter().map(|status| status.id).chain(missing).collect();
-        let configured = || file.map_or_else(|| asked.clone(), |file| file.peers.iter().filter_map(|p| p.id).collect());
-        self.members =
-            listed.map_or_else(configured, |list| list.members.iter().map(|listed| listed.uid.id.0).collect());
-        // Members that were not asked have ledgers too.
-        if self.ledgers.missing.iter().all(|missing| missing.id.is_some()) {
-            let unasked = self.members.iter().copied().filter(|id| !asked.contains(id));
-            self.ledgers.missing.extend(unasked.map(|id| Missing {
-                id: Some(id),
-                address: "no endpoint".to_owned(),
-                why: "it was not among the endpoints asked".to_owned(),
-            }));
+/// Of members that do not run.
+fn from_directories(directories: &[PathBuf], file: Option<&ClusterFile>) -> Result<Gathered, Failure> {
+    let mut ledgers = Ledgers::default();
+    for directory in directories {
+        let volume = read_directory(directory)?;
+        if ledgers.members.iter().any(|known| known.id == volume.id.0) {
+            let what = format!("{} is a second directory of member {}", directory.display(), volume.id);
+            return Err(Failure::usage(what).hint("name one directory for each member"));
         }
-        self.voters = file.map_or_else(|| self.members.clone(), |file| file.voters.clone());
-        self.voters_now = listed.map_or_else(|| self.voters.clone(), |list| list.voters().map(|id| id.0).collect());
+        ledgers.lists.extend(volume.list.clone());
+        ledgers.members.push(ended(volume));
     }
+    Ok(Gathered::of_stopped(ledgers, file))
+}
 
-    /// Adds a ledger that no running member has.
-    pub(super) fn add(&mut self, ledger: MemberLedger) {
-        self.ledgers.missing.retain(|missing| missing.id != Some(ledger.id));
-        self.ledgers.members.retain(|known| known.id != ledger.id);
-        self.ledgers.members.push(ledger);
+/// Prints what is missing, beside an answer.
+pub(super) fn say_flaws(ledgers: &Ledgers) {
+    for flaw in ledgers.flaws() {
+        eprintln!("incomplete: {flaw}");
     }
+}
 
-    pub(super) fn safety(&self) -> Safety {
-        let quorum = self.statuses.iter().any(|status| status.safety == Safety::Quorum);
-        if quorum { Safety::Quorum } else { Safety::Classic }
+/// The ledger of a process that has ended. The next start of the member would record when it was last alive: so does this.
+fn ended(volume: Volume) -> MemberLedger {
+    let mut ledger = MemberLedger::new(volume.id.0, volume.ledger);
+    if let Some(last) = ledger.entries.last() {
+        let kind = LedgerKind::Started { incarnation: 0, last_alive_ms: volume.last_alive_ms };
+        let (sequence, boot_id) = (last.sequence + 1, node::ledger::boot_id());
+        let entry = LedgerEntry { sequence, wall_ms: client::now_ms(), boot_id, kind, ..last.clone() };
+        ledger.entries.push(entry);
     }
+    ledger
+}
 
-    pub(super) fn evidence(&self) -> Evidence<'_> {
-        let Gathered { statuses, ledgers, members, voters_now, now_ms, .. } = self;
-        Evidence { statuses, ledgers, members, voters: voters_now, now_ms: *now_ms }
-    }
-
-    /// Prints what is missing, beside an answer.
-    pub(super) fn say_flaws(&self) {
-        for flaw in self.ledgers.flaws() {
-            eprintln!("incomplete: {flaw}");
-        }
-    }
+/// The data directory of a member that does not run.
+fn read_directory(directory: &Path) -> Result<Volume, Failure> {
+    offline::read(directory).map_err(|error| {
+        Failure::usage(format!("cannot read the data directory {}", directory.display()))
+            .because(error.to_string())
+            .hint("name the directory that `node` was given with --data-dir, as a user that may read it")
+    })
 }

@@ -71,6 +71,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = client::parse_duration)]
     grace: Option<Duration>,
 
+    /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

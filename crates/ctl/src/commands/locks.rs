@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use client::json::{Lock, Locks};
-use client::{Answer, ClientError, Endpoint, LeaderClient, format_duration, within};
+use client::json::{Lock, LockHolder, Locks};
+use client::{ClientError, format_duration};
 use locks::LockName;
 
 use crate::args::Globals;
 use crate::connection_options::{Target, no_member_answered, request_failed};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, remark};
 use crate::output::{Output, Table};
 
 /// `--watch` asks this often.
@@ -38,9 +38,8 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let target = Target::resolve_listed(globals).await?;
-    let mut cluster = LeaderClient::new(target.endpoints.clone(), &target.settings);
     loop {
-        let document = ask(&target, &mut cluster, args.lock.as_ref()).await?;
+        let document = ask(&target, args.lock.as_ref()).await?;
         show(&document, args, output)?;
         if !args.watch {
             return Ok(());
@@ -49,40 +48,13 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
     }
 }
 
-/// The leader's answer. A cluster without a reachable member, or without a leader, is an error of its own.
-async fn ask(target: &Target, cluster: &mut LeaderClient, name: Option<&LockName>) -> Result<Locks, Failure> {
-    let question = cluster.ask_leader(|client| {
-        let name = name.cloned();
-        async move { Ok((client.member_id(), client.locks(name).await?)) }
-    });
-    match within(target.timeout, question).await {
-        Ok((member, page)) => Ok(with_others(target, Locks::new(member, page), name).await),
+/// A cluster without a reachable member, or without a leader, is an error of its own.
+pub(super) async fn ask(target: &Target, name: Option<&LockName>) -> Result<Locks, Failure> {
+    match target.locks(name, target.timeout).await {
+        Ok(locks) => Ok(locks),
         Err(ClientError::Timeout) => Err(no_answer(target).await),
         Err(error) => Err(request_failed("the leader does not list its locks", &error)),
     }
-}
-
-/// Under a lock algorithm in views every member knows the locks of its own clients. Under `central` only the leader answers.
-async fn with_others(target: &Target, mut locks: Locks, name: Option<&LockName>) -> Locks {
-    let others: Vec<Endpoint> =
-        target.endpoints.iter().filter(|endpoint| endpoint.id != Some(locks.member)).cloned().collect();
-    let timeout = target.member_timeout.min(target.timeout);
-    let mut in_views = false;
-    let mut silent = Vec::new();
-    for Answer { endpoint, result } in client::ask_locks(&others, &target.settings, timeout, name).await {
-        match result {
-            Ok(page) => {
-                in_views = true;
-                locks.add(page);
-            }
-            Err(ClientError::Failed { .. }) => {}
-            Err(_) => silent.extend(endpoint.id),
-        }
-    }
-    if in_views {
-        locks.silent = silent;
-    }
-    locks
 }
 
 pub(super) async fn no_answer(target: &Target) -> Failure {
@@ -103,7 +75,7 @@ fn show(document: &Locks, args: &Args, output: Output) -> Result<(), Failure> {
     }
     if !document.silent.is_empty() {
         let silent = document.silent.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        eprintln!("ctl: the locks of clients of these members are not listed, because they do not answer: {silent}");
+        remark(format!("the locks of clients of these members are not listed, because they do not answer: {silent}"));
     }
     if document.locks.is_empty() {
         let what = args.lock.as_ref().map_or_else(|| "no lock is held".to_owned(), |name| format!("{name} is free"));
@@ -111,29 +83,32 @@ fn show(document: &Locks, args: &Args, output: Output) -> Result<(), Failure> {
     }
     let mut table = Table::new(&["LOCK", "MODE", "HOLDER", ">TOKEN", ">HELD", ">LEFT", "WAITERS"]);
     for lock in &document.locks {
-        rows(lock, &mut table);
+        for row in cells(lock) {
+            table.plain(row);
+        }
     }
     Ok(Output::line(table.render(output))?)
 }
 
 /// A row per holder; the waiters stand in the first one.
-fn rows(lock: &Lock, table: &mut Table) {
+pub(super) fn cells(lock: &Lock) -> Vec<[String; 7]> {
     let mode = lock.slots.map_or_else(|| lock.mode.to_owned(), |slots| format!("{slots} slots"));
     let waiters = lock.waiters.iter().map(|session| short(session)).collect::<Vec<_>>().join(" ");
     let time = |ms: Option<u64>| ms.map_or_else(|| "?".to_owned(), seconds);
     if lock.holders.is_empty() {
         let nobody = [lock.name.clone(), mode, "-".into(), "-".into(), "-".into(), "-".into(), waiters];
-        return table.plain(nobody);
+        return vec![nobody];
     }
-    for (at, holder) in lock.holders.iter().enumerate() {
+    let row = |(at, holder): (usize, &LockHolder)| {
         let (name, mode, waiters) = if at == 0 {
             (lock.name.clone(), mode.clone(), waiters.clone())
         } else {
             (String::new(), String::new(), String::new())
         };
         let (held, left) = (time(holder.held_ms), time(holder.left_ms));
-        table.plain([name, mode, short(&holder.session), holder.token.clone(), held, left, waiters]);
-    }
+        [name, mode, short(&holder.session), holder.token.clone(), held, left, waiters]
+    };
+    lock.holders.iter().enumerate().map(row).collect()
 }
 
 /// The first digits tell the sessions of one table apart.

@@ -1,14 +1,11 @@
 //! `ctl status`: a row per member and a verdict.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::time::Duration;
 
-use algorithms::catalog;
-use client::json::{Drifting, Election, Messages, Range, Status, StatusMember};
-use client::{
-    Answer, ClientError, ElectionSummary, Endpoint, MemberStatus, PriorityBy, Role, Safety, Topology, Verdict, View,
-    expiry_in_words, format_duration, now_ms,
-};
+use client::json::{Drifting, Election, Messages, Status, StatusMember};
+use client::{ClientError, Endpoint, PriorityBy, Role, Safety, Topology, expiry_in_words, format_instant, now_ms};
 
 use super::theory;
 use crate::args::Globals;
@@ -26,7 +23,8 @@ const REFRESH: Duration = Duration::from_secs(1);
   ctl status --watch
   ctl status -o json
 
-Verdicts: AGREED (all reachable members name one leader and epoch, and it claims it), ELECTING, SPLIT, NO QUORUM.
+Verdicts: AGREED (all reachable members name one leader and epoch, and it claims it), ELECTING, SPLIT, NO QUORUM
+(too few voters answer), UNREACHABLE (no member answers).
 HEARD is how long ago another member last heard from this one.
 Exit codes: 0 agreed, 3 no member reachable, 4 not agreed, 8 refused.")]
 pub(crate) struct Args {
@@ -41,7 +39,7 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
         return follow(target, output).await;
     }
     let answers = target.ask_listed().await;
-    let document = document(&target, &answers);
+    let document = target.status(&answers);
     show(&document, output)?;
     let failures: Vec<(&Endpoint, &ClientError)> = answers
         .iter()
@@ -65,7 +63,7 @@ async fn follow(mut target: Target, output: Output) -> Result<(), Failure> {
         if asked != target.endpoints {
             observer = target.observer();
         }
-        let document = document(&target, &answers);
+        let document = target.status(&answers);
         if output.is_terminal() && !output.is_json() {
             // Cursor home, overwrite, clear the rest: no flicker.
             Output::line(format!("\x1b[H{}\x1b[J", text(&document, output).replace('\n', "\x1b[K\n")))?;
@@ -82,100 +80,6 @@ async fn follow(mut target: Target, output: Output) -> Result<(), Failure> {
     }
 }
 
-fn document(target: &Target, answers: &[Answer]) -> Status {
-    let statuses: Vec<&MemberStatus> = answers.iter().filter_map(|answer| answer.result.as_ref().ok()).collect();
-    let views: Vec<View> = statuses.iter().map(|status| View::from(*status)).collect();
-    let file = target.file.as_ref();
-    let first = statuses.first();
-    let safety = first.map(|status| status.safety).or_else(|| file.map(|file| file.safety));
-    let verdict = Verdict::of(&views, &target.electorate(safety));
-    let ids = whose(target, answers);
-    let rows = answers.iter().zip(ids).map(|(answer, id)| row(answer, id, &statuses));
-    let algorithm = first.map(|s| s.algorithm.clone()).or_else(|| file.and_then(|f| f.algorithm.clone()));
-    // A member knows the size of the cluster, even if only some members are asked.
-    let size = first.map(|s| s.peers.len() + 1).or_else(|| file.map(|f| f.peers.len()));
-    let known = algorithm.as_deref().and_then(catalog::row).zip(size);
-    let election = ElectionSummary::newest(&statuses);
-    Status {
-        schema: Status::SCHEMA,
-        cluster: first.map_or_else(|| target.settings.cluster.clone(), |status| status.cluster.clone()),
-        instance: target.instance.0,
-        algorithm,
-        topology: first.map(|status| status.topology).or_else(|| file.and_then(|file| file.topology)),
-        safety,
-        verdict: verdict.name(),
-        leader: verdict.leader().map(|(leader, _)| leader),
-        epoch: views.iter().map(|view| view.epoch).max().unwrap_or(0),
-        members: rows.collect(),
-        election_messages: first.map(|_| statuses.iter().map(|status| status.election_messages).sum()),
-        theory: known.map(|(row, size)| theory::bounds((row.bounds)(size))),
-        election: election.map(|election| Election::new(&election, theory::of_election(&election))),
-        drifting: drifting(&statuses),
-    }
-}
-
-/// Every pair of members once: if one clock runs fast against another, the other runs slow against the first.
-fn drifting(statuses: &[&MemberStatus]) -> Vec<Drifting> {
-    let mut found: Vec<Drifting> = Vec::new();
-    for status in statuses {
-        let max_ppm = status.max_drift_ppm;
-        let measured = status.peers.iter().filter_map(|peer| Some((peer.id, peer.drift_ppm?)));
-        for (member, ppm) in measured.filter(|(_, ppm)| ppm.unsigned_abs() > max_ppm / 2) {
-            let known = |other: &Drifting| (other.member, other.against) == (status.id, member);
-            if !found.iter().any(known) {
-                found.push(Drifting { member, against: status.id, ppm, max_ppm });
-            }
-        }
-    }
-    found
-}
-
-/// The member of each endpoint. An endpoint that was given only as an address and does not answer is identified by its
-/// place, if all other endpoints are in the config's order too.
-fn whose(target: &Target, answers: &[Answer]) -> Vec<Option<u32>> {
-    let known = |answer: &Answer| answer.result.as_ref().ok().map(|status| status.id).or(answer.endpoint.id);
-    let ids: Vec<Option<u32>> = answers.iter().map(known).collect();
-    let listed: Vec<Option<u32>> = target.file.iter().flat_map(|file| &file.peers).map(|peer| peer.id).collect();
-    let in_order = ids.len() == listed.len() && ids.iter().zip(&listed).all(|(id, place)| id.is_none() || id == place);
-    if in_order { listed } else { ids }
-}
-
-fn row(answer: &Answer, id: Option<u32>, statuses: &[&MemberStatus]) -> StatusMember {
-    let heard_by = |other: &&MemberStatus| {
-        let peer = other.peers.iter().find(|peer| Some(peer.id) == id)?;
-        peer.last_heard_ms
-    };
-    let measured_by = |other: &&MemberStatus| {
-        let peer = other.peers.iter().find(|peer| Some(peer.id) == id)?;
-        peer.drift_ppm
-    };
-    let status = answer.result.as_ref().ok();
-    StatusMember {
-        id,
-        address: answer.endpoint.address.clone(),
-        up: status.is_some(),
-        role: status.map(|status| status.role),
-        leader: status.and_then(|status| status.leader),
-        epoch: status.map(|status| status.epoch),
-        incarnation: status.map(|status| status.incarnation),
-        lease_ms: status.and_then(|status| status.lease_ms),
-        sent: status.map(|status| status.sent),
-        received: status.map(|status| status.received),
-        last_heard_ms: statuses.iter().filter_map(heard_by).min(),
-        faults: status.map(|status| status.faults.clone()),
-        blank: status.map(|status| status.blank),
-        cluster_id: status.and_then(|status| status.cluster_id.clone()),
-        old_volume: status.map(|status| status.old_volume),
-        drift_ppm: statuses.iter().filter_map(measured_by).max_by_key(|ppm| ppm.unsigned_abs()),
-        key_ids: status.map(|status| status.key_ids.clone()),
-        expires_ms: status.and_then(|status| status.expires_ms),
-        priority: status.map(|status| status.priority),
-        priority_by: status.map(|status| status.priority_by),
-        active_list: status.and_then(|status| status.active_list.clone()),
-        trouble: answer.result.as_ref().err().map(ToString::to_string),
-    }
-}
-
 fn show(document: &Status, output: Output) -> Result<(), Failure> {
     if output.is_json() {
         Output::json(document)?;
@@ -186,10 +90,20 @@ fn show(document: &Status, output: Output) -> Result<(), Failure> {
 }
 
 fn text(document: &Status, output: Output) -> String {
-    let mut table =
-        Table::new(&["ID", "ROLE", ">LEADER", ">EPOCH", ">LEASE", ">HEARD", ">SENT", ">RECEIVED", "ADDRESS"]);
+    let mut table = Table::new(&[
+        "ID",
+        "ROLE",
+        ">LEADER",
+        ">EPOCH",
+        ">LEASE",
+        ">HEARD",
+        ">SENT",
+        ">RECEIVED",
+        "VERSION",
+        "ADDRESS",
+    ]);
     let number = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
-    let time = |ms: Option<u64>| ms.map_or_else(|| "-".to_owned(), |ms| format_duration(Duration::from_millis(ms)));
+    let time = |ms: Option<u64>| ms.map_or_else(|| "-".to_owned(), rounded);
     for member in &document.members {
         let ink = match member.role {
             Some(Role::Leader) => Some(Ink::Green),
@@ -210,16 +124,32 @@ fn text(document: &Status, output: Output) -> String {
             (time(member.last_heard_ms), None),
             (number(member.sent), None),
             (number(member.received), None),
+            (member.version.clone().unwrap_or_else(|| "-".to_owned()), None),
             (address, None),
         ]);
     }
     let faults = active_lists(document)
         + &priorities(document)
+        + &attached(document, output)
+        + &maintenance(document, output)
         + &faults(document, output)
         + &clocks(document, output)
         + &certificates(document, output);
     let (cost, verdict) = (election_line(document), verdict_line(document, output));
     format!("{}\n\n{cost}{faults}{verdict}", table.render(output))
+}
+
+/// A time in few characters, rounded down: `35ms`, `1.2s`, `48s`, `12m`, `3h`, `5d`.
+pub(super) fn rounded(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0 => format!("{ms}ms"),
+        1..10 => format!("{seconds}.{}s", ms % 1000 / 100),
+        10..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
 }
 
 /// The lists of active members, where the algorithm keeps them: one line if all are the same.
@@ -248,6 +178,48 @@ fn priorities(document: &Status) -> String {
     };
     let all: Vec<String> = document.members.iter().filter_map(of).collect();
     if all.is_empty() { String::new() } else { format!("priorities of the next election: {}\n", all.join(", ")) }
+}
+
+/// Where commands of `ctl lead` run or wait; nothing where none does and no member stands only for them.
+fn attached(document: &Status, output: Output) -> String {
+    let at = |of: &dyn Fn(&&StatusMember) -> bool| {
+        document.members.iter().filter(of).filter_map(|member| member.id).map(|id| id.to_string()).collect::<Vec<_>>()
+    };
+    let some = at(&|member| member.attached.is_some_and(|count| count > 0));
+    let idle = at(&|member| member.stands_attached == Some(true) && member.attached == Some(0));
+    let mut lines = String::new();
+    if !some.is_empty() {
+        let _ = writeln!(lines, "commands of `ctl lead` are attached to {}", some.join(", "));
+    }
+    let leader = document.leader.map(|leader| leader.to_string());
+    if let Some(leader) = leader.filter(|leader| !some.is_empty() && !some.contains(leader)) {
+        let warning = output.paint(Ink::Yellow, "NO WORKER");
+        let _ = writeln!(lines, "{warning}: nothing is attached to the leader {leader}");
+    }
+    if !idle.is_empty() {
+        let _ = writeln!(lines, "{} do not stand: nothing is attached to them (stand = \"attached\")", idle.join(", "));
+    }
+    lines
+}
+
+/// Orders of operators that last for a while.
+fn maintenance(document: &Status, output: Output) -> String {
+    let mut lines = String::new();
+    for (id, until) in document.members.iter().filter_map(|member| member.id.zip(member.rests_until_ms)) {
+        let until = format_instant(until);
+        let time = until.get(11..19).unwrap_or(&until);
+        let _ = writeln!(lines, "{id} does not stand until {time} UTC, unless no other member can lead");
+    }
+    let held = document.members.iter().filter(|member| member.held == Some(true)).filter_map(|member| member.id);
+    for id in held {
+        let _ = writeln!(lines, "{id} is held: no better member takes over (`ctl elect` ends that)");
+    }
+    if document.paused {
+        let who = document.keeps.map_or_else(|| "nobody".to_owned(), |keeps| keeps.to_string());
+        let word = output.paint(Ink::Yellow, "PAUSED");
+        let _ = writeln!(lines, "{word}: no elections until `ctl resume`; only {who} may lead");
+    }
+    lines
 }
 
 /// A line per member with injected faults: they explain why the cluster misbehaves.
@@ -291,13 +263,12 @@ fn election_line(document: &Status) -> String {
     let kinds = election.messages.by_kind.iter().map(|(kind, count)| format!("{kind} {count}"));
     let started = election.initiators.as_deref().filter(|ids| !ids.is_empty());
     let started = started.map_or_else(String::new, |ids| format!(", started by {}", list(ids)));
-    let theory = match (&election.theory, &document.theory) {
-        (Some(expected), _) => {
-            format!("theory for this case: {} + {}", range(expected.election), range(expected.announcement))
+    let theory = match &election.theory {
+        Some(expected) => {
+            let Messages { election, announcement, .. } = expected;
+            format!("theory for this case: {} + {}", theory::range(*election), theory::range(*announcement))
         }
-        _ if !election.complete => "not all participants have answered, so theory is not compared".to_owned(),
-        (None, Some(bounds)) => format!("theory for any such election: {}", theory::in_words(bounds)),
-        (None, None) => "theory has no number for this case".to_owned(),
+        None => why_no_theory(document, election),
     };
     let Messages { election: elected, announcement, .. } = &election.messages;
     format!(
@@ -307,30 +278,61 @@ fn election_line(document: &Status) -> String {
     )
 }
 
-fn range(Range { min, max }: Range) -> String {
-    match max {
-        Some(max) if max == min => min.to_string(),
-        Some(max) => format!("{min} to {max}"),
-        None => format!("{min} or more"),
+/// What stands in place of the theory for exactly this case.
+pub(super) fn why_no_theory(document: &Status, election: &Election) -> String {
+    match &document.theory {
+        _ if !election.complete => "not all participants have answered, so theory is not compared".to_owned(),
+        Some(bounds) => format!("theory for any such election: {}", theory::in_words(bounds)),
+        None => "theory has no number for this case".to_owned(),
     }
 }
 
-fn verdict_line(document: &Status, output: Output) -> String {
+/// What the verdict means, and how many members answer.
+pub(super) fn verdict_in_words(document: &Status) -> (String, String) {
     let up = document.members.iter().filter(|member| member.up).count();
-    let reachable = format!("{up} of {} members reachable", document.members.len());
-    let (ink, words) = match (document.verdict, document.leader) {
-        (_, Some(leader)) => (Ink::Green, format!("{leader} leads in epoch {}", document.epoch)),
+    let words = match (document.verdict, document.leader) {
+        (_, Some(leader)) if document.members.iter().all(|member| member.id != Some(leader)) => {
+            format!(
+                "{leader} leads in epoch {}, as all say that were asked; {leader} itself was not asked",
+                document.epoch
+            )
+        }
+        (_, Some(leader)) => format!("{leader} leads in epoch {}", document.epoch),
+        ("UNREACHABLE", _) => "no member answers".to_owned(),
         ("SPLIT", _) => {
             let named: BTreeSet<u32> = document.members.iter().filter_map(|member| member.leader).collect();
             let named: Vec<String> = named.iter().map(u32::to_string).collect();
-            (Ink::Red, format!("members name different leaders ({})", named.join(", ")))
+            format!("members name different leaders ({})", named.join(", "))
         }
-        ("ELECTING", _) => (Ink::Yellow, "not all members have found a leader that answers".to_owned()),
-        _ => (Ink::Red, "too few members answer for any member to lead".to_owned()),
+        ("ELECTING", _) => "not all members have found a leader that answers".to_owned(),
+        _ => "too few members answer for any member to lead".to_owned(),
     };
+    (words, format!("{up} of {} members reachable", document.members.len()))
+}
+
+fn verdict_line(document: &Status, output: Output) -> String {
+    let ink = match (document.verdict, document.leader) {
+        (_, Some(_)) => Ink::Green,
+        ("ELECTING", _) => Ink::Yellow,
+        _ => Ink::Red,
+    };
+    let (words, reachable) = verdict_in_words(document);
     let kind =
         [document.algorithm.as_deref(), document.topology.map(Topology::name), document.safety.map(Safety::name)];
     let kind: Vec<&str> = kind.into_iter().flatten().collect();
     let verdict = output.paint(ink, document.verdict);
     format!("{verdict}: {words}; {reachable} ({}: {})", document.cluster, kind.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded;
+
+    #[test]
+    fn times_stay_short() {
+        let hour = 3_600_000;
+        let times = [0, 35, 999, 1_231, 9_999, 10_000, 119_999, 120_000, 2 * hour, 47 * hour, 48 * hour];
+        let expected = ["0ms", "35ms", "999ms", "1.2s", "9.9s", "10s", "119s", "2m", "2h", "47h", "2d"];
+        assert_eq!(times.map(rounded), expected);
+    }
 }

@@ -24,6 +24,7 @@ use crate::output::Output;
 
 Exit codes: 0 taken, 1 no holder has it with this token, 3 no member reachable, 4 no leader, 8 refused.")]
 pub(crate) struct Args {
+    /// The lock that is taken away from its holder
     #[arg(value_name = "NAME", value_parser = super::lock::name)]
     lock: LockName,
 

@@ -11,7 +11,7 @@ use types::since_boot;
 
 use super::signals::Signals;
 use super::{Deadlines, GuardHandle, Report};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, remark};
 
 /// What a command runs with.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) deadlines: Deadlines,
     /// Between SIGTERM and SIGKILL.
     pub(crate) grace: Duration,
+    /// The same where the right to run lasts until the command has stopped.
+    pub(crate) handover: Duration,
 }
 
 pub(crate) struct Charge {
@@ -30,8 +32,13 @@ pub(crate) struct Charge {
     alarm: Alarm,
     deadlines: Deadlines,
     grace: Duration,
-    /// Why the right to run is lost, if it is.
+    handover: Duration,
+    /// Why the right to run is lost, or ends when the command has stopped.
     lost: Option<String>,
+    /// When the command is killed, or at the hard deadline if that is earlier.
+    kill_at: Option<Duration>,
+    /// The right to run lasts until the command has stopped: confirmations still count.
+    hands_over: bool,
 }
 
 /// What happens to a command.
@@ -53,15 +60,15 @@ pub(crate) enum End {
 
 impl Charge {
     pub(crate) fn start(terms: &Terms<'_>) -> io::Result<Self> {
-        let Terms { command, environment, attachment, deadlines, grace } = *terms;
+        let Terms { command, environment, attachment, deadlines, grace, handover } = *terms;
         let mut alarm = Alarm::never_late()?;
         alarm.set(Some(deadlines.soft))?;
         let guard = GuardHandle::start(command, environment, attachment, deadlines, grace)?;
-        Ok(Charge { guard, alarm, deadlines, grace, lost: None })
+        Ok(Charge { guard, alarm, deadlines, grace, handover, lost: None, kill_at: None, hands_over: false })
     }
 
     pub(crate) fn is_lost(&self) -> bool {
-        self.lost.is_some()
+        self.lost.is_some() && !self.hands_over
     }
 
     /// The right to run was confirmed: deadlines only move on.
@@ -70,7 +77,8 @@ impl Charge {
             return Ok(());
         }
         self.deadlines = self.deadlines.later(deadlines);
-        self.alarm.set(Some(self.deadlines.soft))?;
+        let due = self.kill_at.map_or(self.deadlines.soft, |wanted| self.deadlines.kill_at(wanted));
+        self.alarm.set(Some(due))?;
         self.guard.renew(self.deadlines);
         Ok(())
     }
@@ -85,14 +93,26 @@ impl Charge {
         self.stop(why, self.deadlines.hard)
     }
 
+    /// Stops the command, which has the grace of a handover: what gave the right to run waits for its end.
+    pub(crate) fn hand_over(&mut self, why: String) -> io::Result<()> {
+        if self.lost.is_some() {
+            return Ok(());
+        }
+        self.stop(why, since_boot() + self.handover)?;
+        self.hands_over = true;
+        Ok(())
+    }
+
     fn stop(&mut self, why: String, kill_at: Duration) -> io::Result<()> {
         if self.is_lost() {
             return Ok(());
         }
-        let kill_at = self.deadlines.kill_at(None, kill_at);
-        self.lost = Some(why);
+        self.hands_over = false;
+        let kill_at = self.kill_at.unwrap_or(kill_at).min(kill_at);
+        self.kill_at = Some(kill_at);
+        self.lost.get_or_insert(why);
         self.guard.stop(kill_at);
-        self.alarm.set(Some(kill_at))
+        self.alarm.set(Some(self.deadlines.kill_at(kill_at)))
     }
 
     /// Passes signals on until something happens that the caller must know. Cancel-safe.
@@ -103,7 +123,7 @@ impl Charge {
                 due = self.alarm.due() => {
                     due?;
                     // Lost: the guard's time is over. If the guard has not done its work, this process does it.
-                    return Ok(if self.is_lost() { Turn::Over(End::Lost) } else { Turn::Unconfirmed });
+                    return Ok(if self.lost.is_some() { Turn::Over(End::Lost) } else { Turn::Unconfirmed });
                 }
                 report = self.guard.report() => return Ok(Turn::Over(match report {
                     Some(Report::Started) => continue,
@@ -113,7 +133,7 @@ impl Charge {
                     None => End::GuardGone,
                 })),
                 number = signals.next() => if self.guard.signal(number).is_err() {
-                    eprintln!("ctl: signal {number} was not passed on: the guard does not read");
+                    remark(format!("signal {number} was not passed on: the guard does not read"));
                 },
             }
         }
@@ -131,7 +151,7 @@ impl End {
     pub(crate) fn exit(self, lost: Option<String>, failure: impl FnOnce(String) -> Failure) -> Result<(), Failure> {
         match (self, lost) {
             (End::NotStarted { code, reason }, _) => {
-                eprintln!("ctl: {reason}");
+                remark(reason);
                 Err(Failure::passed(code))
             }
             (_, Some(why)) => Err(failure(why)),

@@ -19,10 +19,9 @@ impl Deadlines {
         if other.hard > self.hard { other } else { self }
     }
 
-    /// When processes that got SIGTERM are killed: never after the hard deadline, whatever grace they have, and not
-    /// later than the time set before.
-    pub(crate) fn kill_at(self, said: Option<Duration>, wanted: Duration) -> Duration {
-        said.unwrap_or(wanted).min(wanted).min(self.hard)
+    /// When processes that got SIGTERM are killed: never after the hard deadline, whatever grace they have.
+    pub(crate) fn kill_at(self, wanted: Duration) -> Duration {
+        wanted.min(self.hard)
     }
 }
 
@@ -33,7 +32,8 @@ pub(super) enum Order {
     Start { deadlines: Deadlines, grace: Duration },
     /// Leadership was confirmed again.
     Renew(Deadlines),
-    /// Leadership is over: send SIGTERM now, kill at `kill_at`.
+    /// Leadership is over, or ends when the command has: send SIGTERM now, kill at `kill_at`, or at the hard deadline if that
+    /// is earlier. Of several such orders the earliest time counts; the hard deadline may still move on.
     Stop { kill_at: Duration },
     /// Pass a signal on to the command.
     Signal(i32),
@@ -64,20 +64,10 @@ mod tests {
     }
 
     #[test]
-    fn a_grace_does_not_reach_beyond_the_hard_deadline_and_an_earlier_kill_stays() {
+    fn a_grace_does_not_reach_beyond_the_hard_deadline() {
         let deadlines = Deadlines { soft: ms(800), hard: ms(1000) };
-        for (said, wanted, expected) in [
-            (None, 900, 900),
-            (None, 1000, 1000),
-            (None, 1001, 1000),
-            (None, 9000, 1000),
-            (Some(700), 900, 700),
-            (Some(900), 700, 700),
-            (Some(900), 9000, 900),
-            // Deadlines move with every confirmation; a time set earlier was within the earlier deadlines.
-            (Some(1000), 1000, 1000),
-        ] {
-            assert_eq!(deadlines.kill_at(said.map(ms), ms(wanted)), ms(expected), "{said:?}, {wanted}");
+        for (wanted, expected) in [(900, 900), (1000, 1000), (1001, 1000), (9000, 1000)] {
+            assert_eq!(deadlines.kill_at(ms(wanted)), ms(expected), "{wanted}");
         }
     }
 

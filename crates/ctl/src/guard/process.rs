@@ -48,7 +48,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         .into_iter()
         .collect::<io::Result<Vec<_>>>()
         .map_err(internal)?;
-    let mut guard = Guard { orders, reports, deadlines, grace, child: None, code: 0, stopped: false, kill_at: None };
+    let mut guard =
+        Guard { orders, reports, deadlines, grace, child: None, code: 0, stopped: false, kill_at: None, look_at: None };
     let report = match guard.start(&args.command, stdin) {
         Ok(()) => guard.watch().await.map_err(internal)?,
         Err(report) => report,
@@ -100,8 +101,10 @@ struct Guard {
     child: Option<Pid>,
     code: u8,
     stopped: bool,
-    /// The processes got SIGTERM, and are killed at this time.
+    /// The processes got SIGTERM, and are killed at this time, or at the hard deadline if that is earlier.
     kill_at: Option<Duration>,
+    /// They were killed; when to look for processes that are left.
+    look_at: Option<Duration>,
 }
 
 impl Guard {
@@ -139,7 +142,7 @@ impl Guard {
                 // The command has ended; its descendants must not outlive it.
                 self.stop(since_boot() + self.grace);
             }
-            alarm.set(Some(self.kill_at.unwrap_or(self.deadlines.soft)))?;
+            alarm.set(Some(self.wakes_at()))?;
             tokio::select! {
                 biased;
                 // First, so that a guard that was stopped reads later deadlines before it acts on the old one.
@@ -168,12 +171,17 @@ impl Guard {
         }
     }
 
+    fn wakes_at(&self) -> Duration {
+        let kill_at = self.kill_at.map(|wanted| self.deadlines.kill_at(wanted));
+        self.look_at.or(kill_at).unwrap_or(self.deadlines.soft)
+    }
+
     fn due(&mut self) {
         if self.kill_at.is_none() {
             self.give_up(self.deadlines.hard);
         } else {
             tree::signal_all(Signal::KILL);
-            self.kill_at = Some(since_boot() + tree::LOOK_AGAIN);
+            self.look_at = Some(since_boot() + tree::LOOK_AGAIN);
         }
     }
 
@@ -185,7 +193,7 @@ impl Guard {
     /// Sends SIGTERM to all, once; an earlier time to kill still counts.
     fn stop(&mut self, kill_at: Duration) {
         let asked = self.kill_at.is_some();
-        self.kill_at = Some(self.deadlines.kill_at(self.kill_at, kill_at));
+        self.kill_at = Some(self.kill_at.unwrap_or(kill_at).min(kill_at));
         if !asked {
             tree::signal_all(Signal::TERM);
             // A stopped process handles no other signal until it gets this one.

@@ -1,13 +1,13 @@
 //! The documentation says what the code does: pages and tables are generated from the catalog, the file headers and the
-//! simulator, and compared; examples are run. `UPDATE_GOLDEN=1` writes the pages anew.
+//! simulator, and compared; examples are run (those of README.md by `scripts/test-readme`). `UPDATE_GOLDEN=1` writes the pages anew.
 
 use std::fmt::Write as _;
 use std::fs;
 
-use algorithms::catalog::{self, Elects, ROWS, Row};
+use algorithms::catalog::{Elects, ROWS, Row};
 use algorithms::{Topology, Uid, Wins};
 use sim::{Experiment, Recording};
-use testkit::{Live, Plan, ctl, golden, root, stderr};
+use testkit::{ctl, golden, root, stderr};
 
 /// The header of the file that implements a row: the longest file name that begins the row's name.
 fn header(row: &Row) -> String {
@@ -131,45 +131,6 @@ fn every_cause_is_in_the_list_of_json_values() {
     let page = fs::read_to_string(root().join("docs/json.md")).expect("the page");
     for cause in client::Cause::ALL {
         assert!(page.contains(&format!("`{cause}`")), "docs/json.md does not name {cause}");
-    }
-}
-
-/// Commands that stay in the foreground or measure for long; other tests run them.
-const NOT_HERE: &[&str] = &["up", "watch", "bench", "--watch"];
-
-/// What the README types, by the safety of the cluster that its last `up` started.
-fn examples(readme: &str) -> Vec<(&'static str, Vec<&str>)> {
-    let mut safety = "classic";
-    let mut examples = Vec::new();
-    for line in readme.lines() {
-        if line.starts_with("./scripts/up") {
-            safety = if line.contains("--safety quorum") { "quorum" } else { "classic" };
-        }
-        let Some(line) = line.strip_prefix("./scripts/ctl ") else { continue };
-        let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
-        if !words.iter().any(|word| NOT_HERE.contains(word)) {
-            examples.push((safety, words));
-        }
-    }
-    examples
-}
-
-#[tokio::test]
-async fn the_examples_of_the_readme_run() {
-    let readme = fs::read_to_string(root().join("README.md")).expect("a README");
-    let examples = examples(&readme);
-    let row = catalog::row(catalog::DEFAULT).expect("the default row");
-    for (safety, at_least) in [("classic", 5), ("quorum", 1)] {
-        let mine: Vec<_> = examples.iter().filter(|example| example.0 == safety).collect();
-        assert!(mine.len() >= at_least, "the README shows too little of {safety}: {examples:?}");
-        let mut live = Live::start(&Plan { safety: safety.parse().unwrap(), ..Plan::new(5, row) });
-        for (_, words) in mine {
-            live.agreement(&[1, 2, 3, 4, 5]).await;
-            let config = live.cluster.config();
-            let config = config.to_str().expect("a path");
-            let output = ctl(&[&["--config", config], words.as_slice()].concat()).await;
-            assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
-        }
     }
 }
 

@@ -131,7 +131,7 @@ async fn what_cannot_work_is_refused_with_its_code() {
     let cases: &[(&[&str], i32, &str)] = &[
         (&["lead", "--", "true"], 2, "--id N"),
         (&["lead", "--id", "9", "--", "true"], 2, "member 9"),
-        (&["lead", "--id", "2", "--grace", "10s", "--", "true"], 2, "or less"),
+        (&["lead", "--id", "2", "--grace", "2m", "--", "true"], 2, "or less"),
         (&["lead", "--id", "2"], 2, "COMMAND"),
         (&["lead", "--id", "1", "--wait", "0", "--", "true"], 4, "member 2 leads"),
         (&["lead", "--id", "1", "--wait", "100ms", "--", "true"], 5, "100ms"),

@@ -1,11 +1,11 @@
-//! `ctl leader`, `status`, `bench` and `up` over real members.
+//! `ctl leader`, `status` and `bench` over real members.
 
 use std::path::Path;
 
 use algorithms::Topology;
 use algorithms::catalog::{self, Row};
 use serde_json::Value;
-use testkit::{Live, PATIENCE, Plan, Scratch, ctl, ctl_binary, node_binary, stderr, stdout};
+use testkit::{Live, Plan, Scratch, ctl, stderr, stdout};
 
 const ALL: &[u32] = &[1, 2, 3, 4, 5];
 
@@ -26,6 +26,7 @@ async fn a_bench_tells_what_its_slowest_trial_waited_for() {
     for safety in ["classic", "quorum"] {
         let output = ctl(&["bench", "failover", "-n", "3", "--trials", "2", "--safety", safety, "-o", "json"]).await;
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stderr(&output).contains("1/2"), "progress without a terminal: {}", stderr(&output));
         let document: Value = serde_json::from_str(&stdout(&output)).unwrap();
         let samples: Vec<f64> = document["samples_ms"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
         assert_eq!(samples.len(), 2, "{document}");
@@ -191,57 +192,4 @@ async fn waiting_for_a_leader_ends_when_there_is_one() {
     let output = live.ctl(&["leader", "--wait", "15s"]).await;
     assert_eq!((stdout(&output).as_str(), output.status.code()), ("5\n", Some(0)), "{}", stderr(&output));
     live.agreement_on(5, ALL).await;
-}
-
-/// `ctl up` in the foreground, past its first line.
-struct Up {
-    child: tokio::process::Child,
-    observer: client::Observer,
-    started: Value,
-    _scratch: Scratch,
-}
-
-async fn up() -> Up {
-    use tokio::io::{AsyncBufReadExt, BufReader};
-    node_binary();
-    let scratch = Scratch::new("live").unwrap();
-    let mut child = tokio::process::Command::new(ctl_binary())
-        .args(["up", "-n", "3", "-o", "json"])
-        .current_dir(scratch.path())
-        .stdout(std::process::Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("up starts").unwrap();
-    let started: Value = serde_json::from_str(&line.expect("a line")).unwrap();
-    let file = client::ClusterFile::read(&scratch.path().join(client::DEFAULT_CONFIG)).unwrap();
-    let secret = client::read_secrets(&file.secret_file.unwrap(), client::SecretPermissions::Owner).unwrap();
-    let settings = client::ClientSettings { cluster: file.name, keyring: secret.into(), deadline: PATIENCE };
-    let mut observer = client::Observer::new(file.peers, &settings);
-    tokio::time::timeout(PATIENCE, observer.until_all_agree()).await.expect("all agree");
-    Up { child, observer, started, _scratch: scratch }
-}
-
-#[tokio::test]
-async fn up_stops_its_members_in_order_when_it_is_told_to_stop() {
-    let mut up = up().await;
-    assert_eq!((&up.started["schema"], &up.started["leader"]), (&"conclave.up/1".into(), &3.into()));
-    let pid = rustix::process::Pid::from_raw(up.child.id().unwrap().cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    let status = tokio::time::timeout(PATIENCE, up.child.wait()).await.expect("up ends").unwrap();
-    assert_eq!(status.code(), Some(0));
-    // It reaped them all, so they are gone now, not soon.
-    for member in up.started["members"].as_array().unwrap() {
-        let pid = rustix::process::Pid::from_raw(member["pid"].as_i64().unwrap() as i32).unwrap();
-        assert!(rustix::process::test_kill_process(pid).is_err(), "{member} still runs");
-    }
-}
-
-#[tokio::test]
-async fn members_do_not_outlive_a_killed_up() {
-    let mut up = up().await;
-    up.child.kill().await.unwrap();
-    let gone = up.observer.until(|observer| observer.views().is_empty());
-    tokio::time::timeout(PATIENCE, gone).await.expect("all members end");
 }

@@ -124,6 +124,18 @@ fn wrong_usage_exits_2_and_says_why_on_stderr() {
 }
 
 #[test]
+fn errors_are_json_where_the_output_is() {
+    for arguments in [&["-o", "json", "leader"][..], &["leader", "--output=json", "--no-such-option"]] {
+        let output = run(arguments);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "{arguments:?}");
+        let error: Value = serde_json::from_str(&stderr(&output)).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        assert_eq!(keys(&error), ["error", "exit", "schema", "try", "why"]);
+        assert_eq!((&error["schema"], &error["exit"]), (&"conclave.error/1".into(), &2.into()));
+        assert!(!error["error"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
 fn an_unknown_algorithm_exits_2_and_lists_the_known_ones() {
     for command in [&["sim", "run", "--nodes", "5"][..], &["bench", "failover"], &["up"], &["init", "alpha"]] {
         let output = run(&[command, &["--algorithm", "no-such"][..]].concat());
@@ -181,7 +193,7 @@ fn status_of_a_dead_cluster_still_shows_its_members() {
     assert_eq!(output.status.code(), Some(3));
     let status = &json_lines(&output)[0];
     assert_eq!(status["schema"], "conclave.status/1");
-    assert_eq!(status["verdict"], "NO QUORUM");
+    assert_eq!(status["verdict"], "UNREACHABLE");
     assert_eq!(status["leader"], Value::Null);
     assert_eq!((&status["election_messages"], &status["theory"]), (&Value::Null, &Value::Null));
     let member = &status["members"][0];
@@ -323,7 +335,7 @@ fn completions_and_manual_pages_know_the_commands() {
     let scratch = Scratch::new("cli").unwrap();
     let output = ctl(scratch.path(), &["man", "pages"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(scratch.path().join("pages/ctl-sim-run.1").is_file());
+    assert!(scratch.path().join("pages/man1/ctl-sim-run.1").is_file());
 }
 
 #[test]

@@ -62,13 +62,11 @@ pub(super) async fn failovers(
 async fn strike(cluster: &Cluster, leader: u32, count: u32) -> Result<(Duration, Duration)> {
     let mut holders = Vec::new();
     for number in 0..count {
-        let opening = Session::open_within(cluster.endpoints(), cluster.settings(), TTL, PATIENCE);
-        let session = opening.await.context("a session")?;
+        let session = open(cluster).await.with_context(|| format!("session {number}"))?;
         let guard = session.lock(&format!("held-{number}")).await?;
         holders.push((session, guard));
     }
-    let opening = Session::open_within(cluster.endpoints(), cluster.settings(), TTL, PATIENCE);
-    let bystander = opening.await.context("a session")?;
+    let bystander = open(cluster).await.context("a session that holds nothing")?;
     cluster.kill(leader)?;
     let killed = Instant::now();
     let mut asked = JoinSet::new();
@@ -88,6 +86,14 @@ async fn strike(cluster: &Cluster, leader: u32, count: u32) -> Result<(Duration,
         last = last.max(attached??);
     }
     Ok((first, last))
+}
+
+/// Nothing polls the sessions while the next ones are opened, which takes longer than their time to live where the machine has
+/// other work.
+async fn open(cluster: &Cluster) -> Result<Session> {
+    let session = Session::open_within(cluster.endpoints(), cluster.settings(), TTL, PATIENCE).await?;
+    session.keep_alive_in_background();
+    Ok(session)
 }
 
 /// Takes a lock that nobody else wants as soon as there is a clerk. A request that waits would stand in line with those that

@@ -9,34 +9,27 @@ mod crowd;
 mod machine;
 mod show;
 mod slowest;
+mod subject;
 
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use algorithms::catalog::{self, Row};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::Result;
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
-use client::history::{Ledgers, MemberLedger};
-use client::{Client, MemberStatus, Observer, ask_all, format_duration};
 use types::Safety;
 
-use self::course::{Course, Ending};
-use self::crowd::Crowd;
-use self::slowest::Slowest;
+use self::subject::Subject;
 use super::super::shared_args::{self, TopologyArg};
 use super::super::up::Stop;
-use super::settle::{PATIENCE, quiet, settle};
+use super::progress::Progress;
 use crate::args::Globals;
-use crate::cluster::{Cluster, Plan, Scratch, free_ports_elsewhere, node_binary};
+use crate::cluster::Plan;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
-/// The most spoiled trials; more are allowed if more trials were requested.
-const DISCARDS_MAX: u32 = 10;
-
-/// With several algorithms: how many trials one has before the next one's turn.
-const TURN: u32 = 5;
+/// With several algorithms: the most processes that run at once.
+const PROCESSES_MAX: u32 = 64;
 const ALL_OF: &str = "all-";
 
 /// Measure the time from a leader's failure until all survivors report its successor
@@ -46,8 +39,9 @@ const ALL_OF: &str = "all-";
 /// discarded and repeated. A trial begins when no write to disk of the trial before is under way. EOF is the median
 /// time from the SIGKILL until the killed leader's connection to this command ended: the kernel's share, which no
 /// failover can undercut. The line below the table shows what the slowest trial waited for, by the members' own
-/// ledgers. `all-mesh` measures all algorithms of a mesh, one cluster at a time: they take turns of a few trials each, so that a
-/// load that comes and goes meets all of them.
+/// ledgers. `all-mesh` measures all algorithms of a mesh: their clusters run at the same time and have a trial in turn, so that
+/// a load that comes and goes meets all of them. MESSAGES are those of the survivors, per trial; ELECTION are those of the
+/// election that found the successor, and THEORY what that election may cost.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl bench failover
@@ -78,6 +72,16 @@ pub(crate) struct Args {
     /// After every trial another one beside this many watchers of the survivors, half of which never read
     #[arg(long, value_name = "W", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=2000))]
     watchers: u32,
+    /// The same beside this many HTTP streams of events, half of which are never read, and a tenth as many requests that
+    /// never end
+    #[arg(long, value_name = "S", default_value_t = 0, conflicts_with = "watchers", value_parser = clap::value_parser!(u32).range(..=2000))]
+    streams: u32,
+}
+
+impl Args {
+    fn has_crowd(&self) -> bool {
+        self.watchers + self.streams > 0
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -93,23 +97,6 @@ enum Fault {
     Transfer,
 }
 
-/// The results of the trials.
-#[derive(Debug, Default)]
-struct Samples {
-    ms: Vec<f64>,
-    /// From the fault to the end of the old leader's stream; for killed leaders only.
-    eof_ms: Vec<f64>,
-    /// From the fault to the last survivor's announcement of the new leader, by the members' stamps.
-    announced_ms: Vec<f64>,
-    /// The same in trials beside watchers, half of which never read.
-    watched_ms: Vec<f64>,
-    messages: Vec<u64>,
-    connections_max: usize,
-    persist_us: Vec<u64>,
-    discarded: u32,
-    slowest: Option<Slowest>,
-}
-
 pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), Failure> {
     if args.nodes < 2 {
         return Err(Failure::usage("a failover needs a survivor").hint("ctl bench failover -n 2"));
@@ -120,22 +107,65 @@ pub(crate) async fn run(args: &Args, _: &Globals, output: Output) -> Result<(), 
             Failure::usage("a transfer needs a reign").hint("ctl bench failover --safety quorum --fault transfer")
         );
     }
-    let plan = |row| {
+    let plan = |row: &&'static Row| {
         let (name, on_close) = ("bench".to_owned(), args.on_close.clone());
         Plan { name, safety: args.safety, on_close, ..Plan::new(args.nodes, row) }
     };
-    let mut all: Vec<(Plan, Samples)> = rows.into_iter().map(|row| (plan(row), Samples::default())).collect();
     let mut stop = Stop::new()?;
-    let turn = if all.len() == 1 { args.trials } else { TURN };
-    let mut left = args.trials;
-    while left > 0 {
-        let trials = turn.min(left);
-        left -= trials;
-        for (plan, samples) in &mut all {
-            samples.add(measure(plan, args, trials, &mut stop).await?);
+    let mut measured = Vec::new();
+    // Clusters that wait for their turn cost next to nothing, but not so if there are hundreds of processes.
+    for some in rows.chunks((PROCESSES_MAX / args.nodes).max(1) as usize) {
+        let mut subjects = Vec::new();
+        let outcome = tokio::select! {
+            outcome = measure(some.iter().map(plan), &mut subjects, args) => outcome,
+            () = stop.wait() => Err(Failure::new(Exit::Failed, "interrupted")),
+        };
+        for subject in &mut subjects {
+            subject.stop().await;
+        }
+        outcome?;
+        measured.extend(subjects.into_iter().map(Subject::into_result));
+    }
+    show::show(&measured, args, output)
+}
+
+/// All clusters run, and each has a trial in turn. A restart disturbs no trial: it follows when all have had theirs.
+async fn measure(
+    plans: impl Iterator<Item = Plan>,
+    subjects: &mut Vec<Subject>,
+    args: &Args,
+) -> std::result::Result<(), Failure> {
+    for plan in plans {
+        subjects.push(Subject::start(plan, args)?);
+    }
+    let mut progress = Progress::default();
+    while subjects.iter().any(|subject| !subject.is_done(args)) {
+        for subject in subjects.iter_mut().filter(|subject| !subject.is_done(args)) {
+            subject.agree().await?;
+        }
+        let agreed = Instant::now();
+        for subject in subjects.iter_mut().filter(|subject| !subject.is_done(args)) {
+            subject.rest(agreed).await;
+        }
+        let mut took = Vec::new();
+        for subject in subjects.iter_mut().filter(|subject| !subject.is_done(args)) {
+            took.push(subject.trial(args).await?);
+        }
+        // Several algorithms take long: each round of trials has its line.
+        let line = took.join(", ");
+        if subjects.len() > 1 {
+            eprintln!("{line}");
+        } else {
+            progress.say(&line);
+        }
+        for subject in subjects.iter_mut() {
+            subject.restart().await?;
         }
     }
-    show::show(&all, args, output)
+    for subject in subjects {
+        subject.look_at_slowest().await;
+    }
+    Ok(())
 }
 
 /// The names of the catalog, and of all algorithms of a topology.
@@ -156,169 +186,6 @@ fn rows(args: &Args) -> std::result::Result<Vec<&'static Row>, Failure> {
     }
     let able = |row: &&Row| args.nodes as usize <= row.max_nodes && row.topology.name() == all;
     Ok(catalog::ROWS.iter().filter(able).collect())
-}
-
-/// So many trials with a cluster of their own.
-async fn measure(plan: &Plan, args: &Args, count: u32, stop: &mut Stop) -> std::result::Result<Samples, Failure> {
-    let binary =
-        node_binary().map_err(|error| Failure::from(error).hint("build it: cargo build --release -p node -p ctl"))?;
-    let scratch = Scratch::new("bench")?;
-    let mut cluster = Cluster::prepare(plan, scratch.path(), &free_ports_elsewhere(args.nodes)?, binary)?;
-    cluster.start_all()?;
-    let outcome = tokio::select! {
-        outcome = trials(&mut cluster, plan, args, count) => outcome.map_err(Failure::from),
-        () = stop.wait() => Err(Failure::new(Exit::Failed, "interrupted")),
-    };
-    cluster.stop().await;
-    outcome
-}
-
-impl Samples {
-    fn add(&mut self, more: Samples) {
-        self.ms.extend(more.ms);
-        self.eof_ms.extend(more.eof_ms);
-        self.announced_ms.extend(more.announced_ms);
-        self.watched_ms.extend(more.watched_ms);
-        self.messages.extend(more.messages);
-        self.connections_max = self.connections_max.max(more.connections_max);
-        self.persist_us.extend(more.persist_us);
-        self.discarded += more.discarded;
-        let both = self.slowest.take().into_iter().chain(more.slowest);
-        self.slowest = both.max_by(|a, b| a.ms.total_cmp(&b.ms));
-    }
-}
-
-async fn trials(cluster: &mut Cluster, plan: &Plan, args: &Args, count: u32) -> Result<Samples> {
-    let progress = std::io::stderr().is_terminal();
-    let mut observer = cluster.observer();
-    let mut samples = Samples::default();
-    let mut slowest: Option<(u32, Course, Ending)> = None;
-    let mut restarted = Instant::now();
-    let mut trial = 1;
-    while trial <= count || (args.watchers > 0 && samples.watched_ms.len() < samples.ms.len()) {
-        let leader = settle(cluster, &mut observer, plan.best()).await;
-        let leader = leader.with_context(|| format!("before trial {trial}"))?;
-        quiet(cluster, restarted).await;
-        let before = statuses(cluster, leader).await;
-        if trial == 1 {
-            let connections = |status: &MemberStatus| status.peers.iter().filter(|peer| peer.connected).count();
-            samples.connections_max = before.iter().map(connections).max().unwrap_or(0);
-        }
-        // Side by side: every trial without watchers is followed by one with them.
-        let watched = args.watchers > 0 && samples.watched_ms.len() < samples.ms.len();
-        let crowd = if watched { Some(Crowd::gather(cluster, leader, args.watchers).await?) } else { None };
-        let struck = strike(cluster, &mut observer, leader, args.fault).await;
-        let Some((course, ending)) = struck.with_context(|| format!("trial {trial} of {count}"))? else {
-            samples.discarded += 1;
-            if samples.discarded > DISCARDS_MAX.max(count) {
-                bail!("{} trials were discarded: the members changed their leader before the fault", samples.discarded);
-            }
-            restarted = begin_anew(cluster, &mut observer, leader).await?;
-            continue;
-        };
-        if crowd.is_some() {
-            samples.watched_ms.push(milliseconds(ending.announced));
-            restarted = begin_anew(cluster, &mut observer, leader).await?;
-            continue;
-        }
-        let took = milliseconds(ending.last.after);
-        samples.ms.push(took);
-        samples.announced_ms.push(milliseconds(ending.announced));
-        samples.eof_ms.extend(course.eof.map(milliseconds));
-        let after = statuses(cluster, leader).await;
-        samples.messages.push(sent(&after).saturating_sub(sent(&before)));
-        samples.persist_us.extend(after.iter().filter_map(|status| status.persist_us));
-        if progress {
-            eprint!("\r\x1b[K{} {trial}/{count}: {took:.3} ms", plan.row.name);
-        }
-        if slowest.as_ref().is_none_or(|(_, _, slowest)| slowest.last.after < ending.last.after) {
-            slowest = Some((trial, course, ending));
-        }
-        restarted = begin_anew(cluster, &mut observer, leader).await?;
-        trial += 1;
-    }
-    if progress {
-        eprint!("\r\x1b[K");
-    }
-    if let Some((trial, course, ending)) = &slowest {
-        samples.slowest = Some(Slowest::of(*trial, course, ending, &ledgers(cluster).await));
-    }
-    Ok(samples)
-}
-
-/// Also after a pause or a resignation: a new process stands for election at once.
-async fn begin_anew(cluster: &mut Cluster, observer: &mut Observer, leader: u32) -> Result<Instant> {
-    cluster.restart(leader).await?;
-    observer.forget(leader as usize - 1);
-    Ok(Instant::now())
-}
-
-/// The ledgers of all members that answer.
-async fn ledgers(cluster: &Cluster) -> Ledgers {
-    let answers = client::ask_ledgers(&cluster.endpoints(), cluster.settings(), PATIENCE).await;
-    let pages = answers.into_iter().filter_map(|answer| answer.result.ok());
-    let members = pages.map(|(status, page)| MemberLedger::new(status.id, page));
-    Ledgers { members: members.collect(), ..Ledgers::default() }
-}
-
-/// The status of all members but the leader, which may be dead.
-async fn statuses(cluster: &Cluster, leader: u32) -> Vec<MemberStatus> {
-    let others: Vec<_> = cluster.endpoints().into_iter().filter(|endpoint| endpoint.id != Some(leader)).collect();
-    let answers = ask_all(&others, cluster.settings(), PATIENCE).await;
-    answers.into_iter().filter_map(|answer| answer.result.ok()).collect()
-}
-
-fn sent(statuses: &[MemberStatus]) -> u64 {
-    statuses.iter().map(|status| status.election_messages).sum()
-}
-
-/// One fault, until the last survivor reported the successor. `None`: the members changed their leader before the
-/// fault, so the trial does not measure it.
-async fn strike(
-    cluster: &Cluster,
-    observer: &mut Observer,
-    old: u32,
-    fault: Fault,
-) -> Result<Option<(Course, Ending)>> {
-    let at = old as usize - 1;
-    // The handshake is not a part of a resignation.
-    let mut leader = match fault {
-        Fault::StepDown | Fault::Transfer => {
-            Some(Client::connect(&cluster.endpoints()[at].address, cluster.settings()).await?)
-        }
-        Fault::Kill | Fault::Pause => None,
-    };
-    let lives = matches!(fault, Fault::StepDown | Fault::Transfer);
-    let endpoints = observer.endpoints().len();
-    let survivors: Vec<usize> = (0..endpoints).filter(|&other| other != at || lives).collect();
-    // Takes the events that have arrived: there is no fault if the leader leads no more or its stream is lost.
-    while tokio::time::timeout(Duration::ZERO, observer.next()).await.is_ok() {}
-    let follows = |at: usize| observer.view(at).is_some_and(|view| view.leader == Some(old));
-    if !(0..endpoints).all(follows) {
-        return Ok(None);
-    }
-    let mut course = Course::begin(old, survivors, endpoints);
-    match (fault, &mut leader) {
-        (Fault::Kill, _) => cluster.kill(old)?,
-        (Fault::Pause, _) => cluster.pause(old)?,
-        (Fault::StepDown, Some(leader)) => leader.step_down().await?,
-        (Fault::Transfer, Some(leader)) => leader.transfer(if old == 1 { 2 } else { old - 1 }).await?,
-        (Fault::StepDown | Fault::Transfer, None) => unreachable!("connected above"),
-    }
-    let ended = async {
-        loop {
-            course.take(&observer.next().await);
-            if let Some(ending) = course.ending()
-                && (fault != Fault::Kill || course.eof.is_some())
-            {
-                return ending;
-            }
-        }
-    };
-    let ending = tokio::time::timeout(PATIENCE, ended).await;
-    course.stop();
-    let ending = ending.map_err(|_| anyhow!("no successor after {}", format_duration(PATIENCE)))?;
-    Ok((!course.is_spoiled()).then_some((course, ending)))
 }
 
 /// To the microsecond: finer digits would be noise.

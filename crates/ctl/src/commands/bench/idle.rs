@@ -4,11 +4,13 @@ use std::fs::{read_dir, read_to_string};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use client::format_duration;
 use serde::Serialize;
 use types::Safety;
 
 use super::super::shared_args::{self, AlgorithmArg, TopologyArg};
 use super::super::up::Stop;
+use super::progress::Progress;
 use super::settle::{quiet, settle};
 use crate::cluster::{Cluster, Plan, Scratch, free_ports_elsewhere, node_binary};
 use crate::failure::{Exit, Failure};
@@ -84,6 +86,7 @@ async fn measure(cluster: &Cluster, plan: &Plan, time: Duration) -> Result<Vec<C
     // Dropped before the measurement, so that no client is connected.
     let leader = settle(cluster, &mut cluster.observer(), plan.best()).await?;
     quiet(cluster, started).await;
+    Progress::default().say(&format!("{} members agree; measuring for {}", plan.nodes, format_duration(time)));
     let members = || cluster.ids().map(|id| Ok((id, Usage::of(cluster.pid(id).context("a member has ended")?)?)));
     let (begun, before) = (Instant::now(), members().collect::<Result<Vec<_>>>()?);
     tokio::time::sleep(time).await;
@@ -101,7 +104,7 @@ async fn measure(cluster: &Cluster, plan: &Plan, time: Duration) -> Result<Vec<C
 
 /// The kernel's counters of a process since its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Usage {
+pub(super) struct Usage {
     ran_ns: u64,
     wakeups: u64,
     threads: u64,
@@ -109,7 +112,7 @@ struct Usage {
 }
 
 impl Usage {
-    fn of(pid: u32) -> Result<Self> {
+    pub(super) fn of(pid: u32) -> Result<Self> {
         let mut usage = Usage::default();
         for thread in read_dir(format!("/proc/{pid}/task"))? {
             let thread = thread?.path();
@@ -117,6 +120,10 @@ impl Usage {
             usage.add_thread(&read("schedstat")?, &read("status")?).context("the kernel does not count what runs")?;
         }
         Ok(usage)
+    }
+
+    pub(super) fn rss_kib(&self) -> u64 {
+        self.rss_kib
     }
 
     /// `RAN_NS WAITED_NS SLICES`, and lines of `name: value`. The memory is the same in all threads.

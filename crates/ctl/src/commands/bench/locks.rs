@@ -13,6 +13,7 @@ use types::Safety;
 use super::super::shared_args;
 use super::super::up::Stop;
 use super::clerk_failover::{self, Failover};
+use super::progress::Progress;
 use super::settle::settle;
 use crate::cluster::{Cluster, Plan, Scratch, free_ports_elsewhere, node_binary};
 use crate::failure::{Exit, Failure};
@@ -125,10 +126,14 @@ async fn measure(
     (results, failovers): (&mut Vec<Outcome>, &mut Vec<Failover>),
 ) -> Result<()> {
     settle(cluster, &mut cluster.observer(), None).await?;
+    let mut progress = Progress::default();
     let counts = args.clients.map_or_else(|| CLIENTS.to_vec(), |clients| vec![clients]);
     for same in [true, false].into_iter().filter(|same| !(*same && args.different || !*same && args.same)) {
         for &clients in &counts {
             let time = Duration::from_secs(args.seconds.into());
+            let what = if same { "on one lock" } else { "on a lock each" };
+            let how = if clear { "in clear" } else { "encrypted" };
+            progress.say(&format!("{clients} clients {what}, {how}: {} s", args.seconds));
             let (mut latencies, elapsed) = race(cluster, clients, same, time).await?;
             latencies.sort_unstable();
             let rank = |part: usize| latencies.get(latencies.len() * part / 100).copied().unwrap_or_default();

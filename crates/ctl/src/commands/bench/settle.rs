@@ -52,7 +52,7 @@ async fn elect(cluster: &Cluster, leader: u32) {
     let _ = within(TAKE_OVER, order).await;
 }
 
-/// Waits until the writes of a start are done: a member records a peer a second after it connected, and a process that
+/// Waits until the writes of a start, or of an agreement, are done: members write what can wait a second later, and a process that
 /// is killed inside a write closes its connections only when the disk has answered.
 pub(super) async fn quiet(cluster: &Cluster, started: Instant) {
     tokio::time::sleep_until((started + WRITTEN_DOWN).into()).await;

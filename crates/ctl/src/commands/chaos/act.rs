@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use client::json::{Fault, FaultLack};
 use client::{Chaos, ClientError, ConnectError, Endpoint, FailCode, within};
-use serde::Serialize;
 use tokio::task::JoinSet;
 
 use crate::connection_options::{Target, no_member_answered, request_failed};
@@ -21,28 +21,6 @@ pub(super) struct Order {
     pub(super) ms: Option<u64>,
     pub(super) parts: Vec<(u32, Vec<Chaos>)>,
 }
-
-#[derive(Serialize, Default)]
-struct Line {
-    schema: &'static str,
-    action: &'static str,
-    a: Vec<u32>,
-    b: Vec<u32>,
-    one_way: bool,
-    ms: Option<u64>,
-    /// The members that have applied their part, and those that have not.
-    applied: Vec<u32>,
-    failed: Vec<Lack>,
-}
-
-#[derive(Serialize)]
-struct Lack {
-    id: Option<u32>,
-    address: String,
-    why: String,
-}
-
-const SCHEMA: &str = "conclave.chaos/1";
 
 impl Order {
     pub(super) fn alone(action: &'static str, member: u32, part: Chaos) -> Self {
@@ -64,8 +42,7 @@ impl Order {
             })?;
             ready.push((*id, endpoint, client, parts));
         }
-        let mut line =
-            Line { schema: SCHEMA, action: self.action, one_way: self.one_way, ms: self.ms, ..Line::default() };
+        let mut line = Fault { action: self.action, one_way: self.one_way, ms: self.ms, ..Fault::default() };
         let mut first = None;
         for (id, endpoint, client, parts) in ready {
             let asked = within(patience, async {
@@ -77,13 +54,13 @@ impl Order {
             match asked.await {
                 Ok(()) => line.applied.push(id),
                 Err(error) => {
-                    line.failed.push(Lack { id: Some(id), address: endpoint.address, why: error.to_string() });
+                    line.failed.push(FaultLack::new(&Endpoint { id: Some(id), ..endpoint }, &error));
                     first.get_or_insert(error);
                 }
             }
         }
         (line.a, line.b) = (self.a, self.b);
-        line.finish(first, output)
+        finish(&line, first, output)
     }
 }
 
@@ -103,7 +80,7 @@ pub(super) async fn heal(target: Target, output: Output) -> Result<(), Failure> 
             (healed.await, endpoint)
         });
     }
-    let mut line = Line { schema: SCHEMA, action: "heal", ..Line::default() };
+    let mut line = Fault { action: "heal", ..Fault::default() };
     let mut failures = Vec::new();
     for (healed, endpoint) in asked.join_all().await {
         match healed {
@@ -121,62 +98,53 @@ pub(super) async fn heal(target: Target, output: Output) -> Result<(), Failure> 
     for (endpoint, _) in gone {
         eprintln!("member {endpoint} does not run: its faults ended with its process");
     }
-    let lack = |(endpoint, error): &(Endpoint, ClientError)| Lack {
-        id: endpoint.id,
-        address: endpoint.address.clone(),
-        why: error.to_string(),
-    };
-    line.failed = failed.iter().map(lack).collect();
-    line.finish(failed.into_iter().next().map(|(_, error)| error), output)
+    line.failed = failed.iter().map(|(endpoint, error)| FaultLack::new(endpoint, error)).collect();
+    finish(&line, failed.into_iter().next().map(|(_, error)| error), output)
 }
 
-impl Line {
-    /// Shows the applied parts, and fails if a part is missing.
-    fn finish(&self, error: Option<ClientError>, output: Output) -> Result<(), Failure> {
-        if !self.applied.is_empty() {
-            if output.is_json() {
-                Output::json(self)?;
-            } else {
-                Output::line(self.words())?;
-            }
-        }
-        let Some(error) = error else { return Ok(()) };
-        let reasons: Vec<String> = self.failed.iter().map(Lack::words).collect();
-        let what = match &self.applied[..] {
-            [] => format!("{}: no member has applied it", self.action),
-            some => format!("{}: only {} applied it, not all members that it needs", self.action, list(some)),
-        };
-        let hint = if is_refused(&error) {
-            "the operators' secret, and `chaos = true` below [cluster] in the config of members that start again (`ctl up \
-             --chaos` locally)"
-        } else if self.action == "heal" {
-            "ctl chaos heal, again; `ctl status` shows what is still in force"
+/// Shows the applied parts, and fails if a part is missing.
+fn finish(line: &Fault, error: Option<ClientError>, output: Output) -> Result<(), Failure> {
+    if !line.applied.is_empty() {
+        if output.is_json() {
+            Output::json(line)?;
         } else {
-            "ctl chaos heal ends what is there; `ctl status` shows it"
-        };
-        Err(request_failed(&what, &error).because(reasons.join("\n")).hint(hint))
-    }
-
-    fn words(&self) -> String {
-        let (a, b) = (list(&self.a), list(&self.b));
-        let arrow = if self.one_way { "->" } else { "<->" };
-        let ms = self.ms.unwrap_or_default();
-        match self.action {
-            "heal" => format!("healed: {}", list(&self.applied)),
-            "pause" => format!("{a} hangs for {ms} ms"),
-            "kill" => format!("{a} was killed"),
-            "delay" => format!("{a} {arrow} {b}: delayed by {ms} ms; `ctl chaos heal` ends it"),
-            _ => format!("{a} {arrow} {b}: cut; `ctl chaos heal` ends it"),
+            Output::words(words(line))?;
         }
+    }
+    let Some(error) = error else { return Ok(()) };
+    let reasons: Vec<String> = line.failed.iter().map(lack_in_words).collect();
+    let what = match &line.applied[..] {
+        [] => format!("{}: no member has applied it", line.action),
+        some => format!("{}: only {} applied it, not all members that it needs", line.action, list(some)),
+    };
+    let hint = if is_refused(&error) {
+        "the operators' secret, and `chaos = true` below [cluster] in the config of members that start again (`ctl up \
+         --chaos` locally)"
+    } else if line.action == "heal" {
+        "ctl chaos heal, again; `ctl status` shows what is still in force"
+    } else {
+        "ctl chaos heal ends what is there; `ctl status` shows it"
+    };
+    Err(request_failed(&what, &error).because(reasons.join("\n")).hint(hint))
+}
+
+fn words(line: &Fault) -> String {
+    let (a, b) = (list(&line.a), list(&line.b));
+    let arrow = if line.one_way { "->" } else { "<->" };
+    let ms = line.ms.unwrap_or_default();
+    match line.action {
+        "heal" => format!("healed: {}", list(&line.applied)),
+        "pause" => format!("{a} hangs for {ms} ms"),
+        "kill" => format!("{a} was killed"),
+        "delay" => format!("{a} {arrow} {b}: delayed by {ms} ms; `ctl chaos heal` ends it"),
+        _ => format!("{a} {arrow} {b}: cut; `ctl chaos heal` ends it"),
     }
 }
 
-impl Lack {
-    fn words(&self) -> String {
-        match self.id {
-            Some(id) => format!("{id} at {}: {}", self.address, self.why),
-            None => format!("{}: {}", self.address, self.why),
-        }
+fn lack_in_words(lack: &FaultLack) -> String {
+    match lack.id {
+        Some(id) => format!("{id} at {}: {}", lack.address, lack.why),
+        None => format!("{}: {}", lack.address, lack.why),
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use client::{Client, Safety, format_duration, parse_duration};
+use client::{Client, GRACE_MAX, Safety, format_duration, parse_duration};
 
 use crate::failure::Failure;
 use crate::guard::Deadlines;
-use crate::guard::grace::{self, Room};
 
 /// Without a lease an answer is valid for this long: about the time in which the other members notice a silent leader.
 const CLASSIC: Duration = Duration::from_millis(500);
@@ -19,7 +18,10 @@ pub(super) struct Terms {
     /// `None`: classic, there is no lease.
     lease: Option<Duration>,
     drift: f64,
+    /// Between SIGTERM and SIGKILL where leadership is lost: within the lease.
     pub(super) grace: Duration,
+    /// The same where the member gives leadership away, and waits for the command.
+    pub(super) handover: Duration,
 }
 
 impl Terms {
@@ -31,26 +33,25 @@ impl Terms {
             return Err(Failure::usage("the member does not report its lease")
                 .hint("use a `ctl` of the members' version: `ctl --version`, `node --version`"));
         };
-        Terms { lease: quorum.then_some(lease), drift, grace: Duration::ZERO }.with_grace(grace)
+        let (grace_of_loss, handover) = (Duration::ZERO, Duration::ZERO);
+        Terms { lease: quorum.then_some(lease), drift, grace: grace_of_loss, handover }.with_grace(grace)
     }
 
     pub(super) fn is_classic(&self) -> bool {
         self.lease.is_none()
     }
 
+    /// A grace that does not fit the lease is that of a handover alone: the member renews its lease while it waits.
     fn with_grace(self, wanted: Option<Duration>) -> Result<Self, Failure> {
-        let what = match self.lease {
-            Some(lease) => format!("a lease of {}", format_duration(lease)),
-            None => format!("the {} for which an answer of a classic member is valid", format_duration(CLASSIC)),
-        };
-        let room = Room {
-            usable: self.usable(),
-            fits: self.grace_max(),
-            what: &what,
-            because: "the command must have ended before another member may lead",
-            or: "a longer lease in [timing]",
-        };
-        Ok(Terms { grace: grace::choose(wanted, &room)?, ..self })
+        if let Some(longest) = wanted.filter(|&grace| grace > GRACE_MAX) {
+            let what = format!("a grace of {} is too long", format_duration(longest));
+            return Err(Failure::usage(what)
+                .because("a leader that is told to leave does not wait longer for its commands")
+                .hint(format!("--grace {} or less", format_duration(GRACE_MAX))));
+        }
+        let fits = wanted.filter(|&grace| grace <= self.grace_max());
+        let grace = fits.unwrap_or_else(|| (self.usable() / 5).min(self.grace_max()));
+        Ok(Terms { grace, handover: wanted.unwrap_or(grace), ..self })
     }
 
     /// How often the member is asked.
@@ -104,7 +105,7 @@ mod tests {
     const SENT: Duration = Duration::from_secs(1000);
 
     fn terms(lease_ms: Option<u64>, drift: f64) -> Terms {
-        Terms { lease: lease_ms.map(Duration::from_millis), drift, grace: Duration::ZERO }
+        Terms { lease: lease_ms.map(Duration::from_millis), drift, grace: Duration::ZERO, handover: Duration::ZERO }
     }
 
     #[test]
@@ -132,14 +133,17 @@ mod tests {
     }
 
     #[test]
-    fn the_default_grace_fits_every_lease_and_a_longer_one_than_fits_is_refused() {
+    fn the_default_grace_fits_every_lease_and_a_longer_one_than_fits_is_that_of_handovers() {
         for lease in [Some(20), Some(100), Some(500), Some(60_000), None] {
             for drift in [0.0, 0.01, 0.1, 0.49] {
                 let terms = terms(lease, drift);
                 let default = terms.with_grace(None).unwrap();
                 assert!(default.grace <= terms.grace_max());
-                assert!(terms.with_grace(Some(terms.grace_max())).is_ok());
-                let refused = terms.with_grace(Some(terms.grace_max() + Duration::from_millis(1))).unwrap_err();
+                assert!(terms.with_grace(Some(terms.grace_max().min(GRACE_MAX))).is_ok());
+                let longer = (terms.grace_max() + Duration::from_millis(1)).min(GRACE_MAX);
+                let long = terms.with_grace(Some(longer)).unwrap();
+                assert!(long.grace <= terms.grace_max() && long.handover == longer, "{long:?}");
+                let refused = terms.with_grace(Some(GRACE_MAX + Duration::from_millis(1))).unwrap_err();
                 assert_eq!(refused.exit, crate::failure::Exit::Usage, "{refused}");
                 // Also with the shortest remaining lease between two renewals, a lost poll does not end the command.
                 let left = lease.map(|ms| Duration::from_millis(ms).mul_f64(terms.shrink()) * 2 / 3);

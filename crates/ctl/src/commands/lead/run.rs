@@ -6,7 +6,7 @@ use algorithms::{Epoch, Token};
 use client::{Attachment, Cause, ClientError, Notice, Role, Transition};
 
 use super::deadlines::Terms;
-use super::member::{Answer, Member, Poller};
+use super::member::{Answer, Member, Poller, Unreached};
 use super::{Accession, Args};
 use crate::failure::{Exit, Failure};
 use crate::guard::{self, Charge, End, Progress, Signals, Turn};
@@ -19,7 +19,7 @@ pub(super) struct Run {
     /// Kept to the end: when it closes, the member knows that no child runs any more.
     attachment: Attachment,
     /// Why the member did not confirm its leadership at the last poll.
-    silent: Option<ClientError>,
+    silent: Option<Unreached>,
 }
 
 impl Run {
@@ -43,25 +43,26 @@ impl Run {
             attachment: Some(attachment.as_fd()),
             deadlines,
             grace: terms.grace,
+            handover: terms.handover,
         })?;
         Ok(Run { id: member.id(), epoch, charge, progress, attachment, silent: None })
     }
 
     /// No process of the command is left when this returns.
-    pub(super) async fn finish(mut self, poller: Poller, signals: Signals) -> Result<(), Failure> {
+    pub(super) async fn finish(mut self, poller: Poller, signals: &mut Signals) -> Result<(), Failure> {
         let end = self.follow(poller, signals).await;
         let why = self.charge.finish().await;
         drop(self.attachment);
         end?.exit(why, |why| lost(self.id, why))
     }
 
-    async fn follow(&mut self, poller: Poller, mut signals: Signals) -> std::io::Result<End> {
+    async fn follow(&mut self, poller: Poller, signals: &mut Signals) -> std::io::Result<End> {
         let (mut answers, asking) = poller.keep_asking();
         let end = loop {
             let lost = self.charge.is_lost();
             tokio::select! {
                 biased;
-                turn = self.charge.next(&mut signals) => match turn? {
+                turn = self.charge.next(signals) => match turn? {
                     Turn::Unconfirmed => self.charge.give_up_late(self.not_confirmed())?,
                     Turn::Over(end) => break end,
                 },
@@ -110,7 +111,7 @@ impl Run {
 
     fn hear(&mut self, notice: Result<Option<Notice>, ClientError>) -> std::io::Result<()> {
         match notice {
-            Ok(Some(Notice::Stop)) => self.charge.give_up("it hands leadership over".to_owned()),
+            Ok(Some(Notice::Stop)) => self.charge.hand_over("it hands leadership over".to_owned()),
             Ok(Some(Notice::Announced(announcement))) => match announcement.transition() {
                 Some(became) => self.became(became),
                 None => Ok(()),

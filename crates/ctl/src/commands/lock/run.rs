@@ -64,6 +64,7 @@ impl Run {
             attachment: None,
             deadlines: deadlines(guard.until(), grace, session.ttl()),
             grace,
+            handover: grace,
         })?;
         Ok(Run { name: args.lock.to_string(), grace, charge, progress, guard, session })
     }

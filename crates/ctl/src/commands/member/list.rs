@@ -1,9 +1,10 @@
 //! `ctl member list`.
 
+use client::Overview;
 use serde::Serialize;
 use types::{MemberList, Membership, PeerRole, Stamp};
 
-use super::overview::Overview;
+use super::overview::overview;
 use crate::connection_options::Target;
 use crate::failure::{Exit, Failure};
 use crate::output::{Ink, Output, Table};
@@ -41,11 +42,11 @@ struct Row {
 }
 
 pub(super) async fn run(target: &Target, output: Output) -> Result<(), Failure> {
-    let members = Listing::of(&Overview::of(target).await?);
+    let members = Listing::of(&overview(target).await?);
     if output.is_json() {
         Output::json(&members)?;
     } else {
-        Output::line(members.in_words(output))?;
+        Output::words(members.in_words(output))?;
     }
     match members.leader {
         Some(_) => Ok(()),

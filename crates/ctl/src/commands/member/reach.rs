@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use types::{Change, MemberList, Membership, NodeId, PeerRole, Stamp};
 
 use super::goal::{Candidate, Goal, Refusal, Seen, Step, next_step};
-use super::overview::Overview;
+use super::overview::overview;
 use crate::connection_options::{Target, request_failed};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -31,7 +31,7 @@ struct Reached {
 }
 
 pub(super) async fn run(goal: &Goal, target: &Target, output: Output) -> Result<(), Failure> {
-    let overview = Overview::of(target).await?;
+    let overview = overview(target).await?;
     let mut endpoints = overview.endpoints();
     if let Goal::Votes(Candidate { id, address: Some(address), .. }) | Goal::Replaced { new: id, address, .. } = goal
         && endpoints.iter().all(|endpoint| endpoint.address != *address)
@@ -61,7 +61,7 @@ pub(super) async fn run(goal: &Goal, target: &Target, output: Output) -> Result<
     }
     let ids: Vec<String> = voters.iter().map(u32::to_string).collect();
     let already = if changed { "" } else { " already" };
-    Ok(Output::line(format!(
+    Ok(Output::words(format!(
         "{}{already}: list {} in force, voters {}",
         goal_in_words(goal),
         list.stamp,
@@ -139,7 +139,7 @@ impl Pursuit<'_> {
         if membership.known.stamp == stamp {
             return Some(membership.known.clone());
         }
-        Overview::of(self.target).await.ok()?.with_stamp(stamp).cloned()
+        overview(self.target).await.ok()?.with_stamp(stamp).cloned()
     }
 
     async fn take(&mut self, step: Step) -> Result<(), Failure> {
@@ -150,7 +150,7 @@ impl Pursuit<'_> {
                 client.introduce(name).await?;
                 match step {
                     Step::Ask(change) => client.change_members(change).await,
-                    Step::HandOver(heir) => client.transfer(heir.0).await,
+                    Step::HandOver(heir) => client.transfer(heir.0, false).await,
                     _ => Ok(()),
                 }
             }

@@ -64,7 +64,7 @@ pub(super) fn run(dirs: &[PathBuf], globals: &Globals, output: Output) -> Result
     if output.is_json() {
         Output::json(&survey)?;
     } else {
-        Output::line(survey.in_words())?;
+        Output::words(survey.in_words())?;
     }
     Ok(())
 }
@@ -231,6 +231,7 @@ fn entry_in_words(entry: &LedgerEntry) -> String {
         LedgerKind::Adopted(part) => format!("{} on disk", list(part)),
         LedgerKind::InForce(part) => format!("{} in force", list(part)),
         LedgerKind::Forced(part) => format!("an operator began a new cluster: {}", list(part)),
+        LedgerKind::Left => "left in order".to_owned(),
     };
     format!("entry {} at {}: {what}", entry.sequence, format_instant(entry.wall_ms))
 }
@@ -253,6 +254,7 @@ mod tests {
             list: Some(list),
             removed: None,
             ledger: LedgerPage::default(),
+            last_alive_ms: None,
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) async fn reload(globals: &Globals, output: Output) -> Result<(), Fail
     let target = Target::election_only(globals)?;
     let held = reload_all(&target).await?;
     if output.is_json() {
-        Output::json(&Reloaded { schema: "conclave.reload/1", members: &held })?;
+        Output::json(&Reloaded { schema: "conclave.secret.reload/1", members: &held })?;
     } else {
         let mut table = Table::new(&["ID", "KEYS", "ADDRESS"]);
         for member in &held {

@@ -22,12 +22,16 @@ pub(super) const EXPORTED_MAX_MESSAGES: usize = 1_000_000;
 #[command(after_help = "Examples:
   ctl sim draw --ids 5,3,8,1 --out run.svg
   ctl sim draw --nodes 12 --schedule random --seed 7 > run.svg
+  ctl sim draw --algorithm bully --ids 1,2,3,4,5 --crash 5 --initiators 2 --animate --out election.svg
   ctl sim draw --algorithm ricart-agrawala --ids 1,2,3 --clock 3=6,2=14 --request 3,2 --out example.svg")]
 pub(crate) struct DrawArgs {
     #[command(flatten)]
     ring: RingArgs,
     #[command(flatten)]
     mutex: MutexArgs,
+    /// Nodes on a circle and messages that move, instead of a diagram; elections only
+    #[arg(long)]
+    animate: bool,
     /// The output file [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -59,10 +63,19 @@ pub(super) enum Format {
 
 pub(crate) fn draw(args: &DrawArgs) -> Result<(), Failure> {
     if let Some(row) = args.mutex.row(&args.ring)? {
+        if args.animate {
+            return Err(Failure::usage("only elections are animated").hint("the same without --animate"));
+        }
         return mutex::draw(row, &args.ring, &args.mutex, args.out.as_ref());
     }
     let (experiment, report, recording) = record(&args.ring, sim::MAX_DRAWN_MESSAGES)?;
-    write(args.out.as_ref(), &sim::draw(&title(&report), &experiment.ids, &recording))?;
+    let picture = if args.animate {
+        sim::animate(&title(&report), &experiment.ids, &recording)
+            .map_err(|why| Failure::usage(why).hint("fewer --nodes, or the same without --animate"))?
+    } else {
+        sim::draw(&title(&report), &experiment.ids, &recording)
+    };
+    write(args.out.as_ref(), &picture)?;
     verdict(&report.violations, report.stuck)
 }
 

@@ -206,8 +206,8 @@ fn document<'a>(report: &'a Report, experiment: &Experiment, args: &Args) -> Doc
         rounds: report.rounds,
         steps: report.steps,
         wall_ms: (report.wall.as_secs_f64() * 1e6).round() / 1e3,
-        theory: theory::bounds(report.theory),
-        expectation: report.expectation.clone().map(theory::expected),
+        theory: report.theory.into(),
+        expectation: report.expectation.clone().map(Into::into),
         active: report.active.as_deref().filter(|_| few).map(names),
         stuck: report.stuck.as_deref(),
         violations: &report.violations,
@@ -240,7 +240,7 @@ fn text(report: &Report, args: &Args, output: Output) -> String {
         table.plain([format!("= {name}"), count.to_string(), range(theory)]);
     }
     let alive = if report.crashes { ", if none of them crashes" } else { "" };
-    let bounds = theory::in_words(&theory::bounds(report.theory));
+    let bounds = theory::in_words(&report.theory.into());
     let mut notes = vec![format!("election messages of {nodes} nodes in theory{alive}: {bounds}")];
     notes.extend(args.ring.repaired(report.nodes));
     notes.extend(report.active.as_deref().map(active_list));

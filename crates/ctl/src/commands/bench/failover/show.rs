@@ -2,12 +2,15 @@
 
 use anyhow::Context;
 use clap::ValueEnum;
+use client::json::Range;
 use serde::Serialize;
 use types::Safety;
 
+use super::super::super::theory;
 use super::super::statistics::{Summary, summary};
+use super::Args;
 use super::slowest::Slowest;
-use super::{Args, Samples};
+use super::subject::Samples;
 use crate::cluster::Plan;
 use crate::failure::Failure;
 use crate::output::{Output, Table};
@@ -32,11 +35,18 @@ struct Document<'a> {
     eof_ms: Option<Times<'a>>,
     /// From the fault to the last survivor's announcement, by the members' stamps.
     announced_ms: Times<'a>,
-    /// The same beside `watchers` watchers, half of which never read; null without them.
+    /// The same beside `watchers` watchers or `streams` HTTP streams of events, half of which never read; null without them.
     watched_ms: Option<Times<'a>>,
     watchers: u32,
+    streams: u32,
+    /// The largest memory of a survivor beside them.
+    watched_rss_kib: Option<u64>,
     /// Messages of the algorithm that the survivors sent, per trial; heartbeats are not among them.
     messages: &'a [u64],
+    /// Those of the election that found the successor, per trial.
+    election_messages: &'a [u64],
+    /// What theory says of these elections; null where it says nothing.
+    theory: Option<Range>,
     /// The most connections any member had to other members, before the first trial.
     connections_max: usize,
     /// The median write to disk of the survivors, over the whole run; a grant waits for such a write.
@@ -84,6 +94,8 @@ pub(super) fn show(all: &[(Plan, Samples)], args: &Args, output: Output) -> Resu
         ">MAX",
         ">EOF",
         ">MESSAGES",
+        ">ELECTION",
+        ">THEORY",
         ">LINKS",
         ">PERSIST",
     ]);
@@ -146,7 +158,11 @@ impl<'a> Figures<'a> {
             announced_ms: Times::of(self.announced, &samples.announced_ms),
             watched_ms: self.watched.map(|watched| Times::of(watched, &samples.watched_ms)),
             watchers: args.watchers,
+            streams: args.streams,
+            watched_rss_kib: samples.watched_rss_kib,
             messages: &samples.messages,
+            election_messages: &samples.elections,
+            theory: samples.theory,
             connections_max: samples.connections_max,
             persist_ms: self.persist_ms,
             discarded: samples.discarded,
@@ -161,8 +177,10 @@ impl<'a> Figures<'a> {
         let Summary { min, median, p95, max } = self.took;
         let times = [Some(min), Some(median), Some(p95), Some(max), self.eof.map(|eof| eof.median)].map(time);
         let rest = [plan.nodes.to_string(), self.fault.clone(), args.trials.to_string()];
-        let messages = middle(&self.samples.messages).unwrap_or(0).to_string();
-        let cost = [messages, self.samples.connections_max.to_string(), time(self.persist_ms)];
+        let median = |of: &[u64]| middle(of).map_or_else(|| "-".to_owned(), |middle| middle.to_string());
+        let (messages, election) = (median(&self.samples.messages), median(&self.samples.elections));
+        let theory = self.samples.theory.map_or_else(|| "-".to_owned(), theory::range);
+        let cost = [messages, election, theory, self.samples.connections_max.to_string(), time(self.persist_ms)];
         names.into_iter().chain(rest).chain(times).chain(cost)
     }
 
@@ -174,8 +192,13 @@ impl<'a> Figures<'a> {
             lines.push(format!("announced by the last survivor, by its own stamp: {}", in_words(self.announced)));
         }
         if let Some(watched) = self.watched {
-            let beside = format!("the same beside {} watchers, half of which never read", args.watchers);
-            lines.push(format!("{beside}: {}", in_words(watched)));
+            let crowd = match args.streams {
+                0 => format!("{} watchers", args.watchers),
+                streams => format!("{streams} HTTP streams of events"),
+            };
+            let memory = self.samples.watched_rss_kib.map(|kib| format!("; at most {kib} KiB of memory in a survivor"));
+            let took = in_words(watched) + &memory.unwrap_or_default();
+            lines.push(format!("the same beside {crowd}, half of which never read: {took}"));
         }
         lines.extend(self.samples.slowest.as_ref().filter(|_| alone).map(Slowest::line));
         let discarded = self.samples.discarded;
