@@ -168,10 +168,14 @@ impl MemberVisitor for Fuzzed<'_> {
 fn command(bytes: &[u8], about: NodeId) -> Command {
     match bytes.first() {
         Some(0) => Command::Elect,
-        Some(1) => Command::StepDown,
+        Some(1) => Command::StepDown(None),
         Some(2) => Command::Attached(true),
         Some(3) => Command::Attached(false),
-        _ => Command::Transfer(about),
+        Some(4) => Command::Pause(true),
+        Some(5) => Command::Pause(false),
+        Some(6) => Command::StepDown(Some(Duration::from_secs(5))),
+        Some(7) => Command::Transfer { to: about, hold: true },
+        _ => Command::Transfer { to: about, hold: false },
     }
 }
 

@@ -4,6 +4,7 @@
 //! Events are awaited, never slept for. The variables of the environment that tests read are in `docs/testing.md`.
 
 mod binaries;
+pub mod browser;
 mod change;
 pub mod claims;
 pub mod client_log;
@@ -11,6 +12,7 @@ mod cluster;
 mod commands;
 pub mod gate;
 pub mod golden;
+pub mod http;
 pub mod lead;
 pub mod lock_history;
 mod machine;
