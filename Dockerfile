@@ -10,7 +10,8 @@ RUN cargo build --release --locked -p node -p ctl
 RUN mkdir -p /image/usr/local/bin /image/etc/conclave /image/data /image/tmp \
  && chmod 1777 /image/data /image/tmp \
  && cp target/release/node target/release/ctl /image/usr/local/bin/ \
- && cp config/compose.toml /image/etc/conclave/ \
+ && strip /image/usr/local/bin/* \
+ && cp config/compose.toml config/compose-quorum.toml /image/etc/conclave/ \
  && echo 'hosts: files dns' > /image/etc/nsswitch.conf \
  && echo 'root:x:0:0:root:/:/bin/false' > /image/etc/passwd \
  && ldd target/release/node target/release/ctl | grep -o '/[^ ]*\.so[^ ]*' | sort -u \

@@ -36,7 +36,7 @@ build() {
     fi
     local quiet=(--quiet)
     if [[ ! -x $bin/node || ! -x $bin/ctl ]]; then
-        say "Building node and ctl (the first time takes a minute or two) ..."
+        say "Building node and ctl (the first time takes about five minutes on two cores) ..."
         quiet=()
     fi
     cargo build --manifest-path "$root/Cargo.toml" --release "${quiet[@]}" -p node -p ctl
