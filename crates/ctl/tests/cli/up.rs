@@ -6,13 +6,14 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use testkit::{PATIENCE, Scratch, ctl_binary, node_binary};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
 /// `ctl up` in the foreground, past its first line.
 struct Up {
     child: Child,
+    remarks: Lines<BufReader<ChildStderr>>,
     observer: client::Observer,
     started: Value,
 }
@@ -25,9 +26,11 @@ async fn up(directory: &Path, options: &[&str]) -> Up {
         .current_dir(directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
         .unwrap();
+    let remarks = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let line = timeout(PATIENCE, lines.next_line()).await.expect("up starts").unwrap();
     let started: Value = serde_json::from_str(&line.expect("a line")).unwrap();
@@ -36,7 +39,7 @@ async fn up(directory: &Path, options: &[&str]) -> Up {
     let settings = client::ClientSettings { cluster: file.name, keyring: secret.into(), deadline: PATIENCE };
     let mut observer = client::Observer::new(file.peers, &settings);
     timeout(PATIENCE, observer.until_all_agree()).await.expect("all agree");
-    Up { child, observer, started }
+    Up { child, remarks, observer, started }
 }
 
 impl Up {
@@ -56,12 +59,27 @@ impl Up {
         Pid::from_raw(member["pid"].as_i64().unwrap() as i32).unwrap()
     }
 
-    /// Until these agree on a leader and no other member answers.
-    async fn agree(&mut self, leader: u32, among: usize) {
+    /// Until `up` says so. A killed process can be reaped only after its connections have closed, so the other members may agree
+    /// on the next leader before that.
+    async fn says(&mut self, words: &str) {
+        let said = async { while !self.remarks.next_line().await.unwrap().expect(words).contains(words) {} };
+        timeout(PATIENCE, said).await.expect(words);
+    }
+
+    /// Until these agree on a leader and no other member answers. Returns the epoch.
+    async fn agree(&mut self, leader: u32, among: usize) -> u64 {
+        self.agree_after(leader, among, 0).await
+    }
+
+    /// The same, in a later epoch.
+    async fn agree_after(&mut self, leader: u32, among: usize, earlier: u64) -> u64 {
         let agreed = self.observer.until(|observer| {
-            observer.views().len() == among && observer.agreed().is_some_and(|(found, _)| found == leader)
+            let later = observer.agreed().is_some_and(|(found, epoch)| found == leader && epoch > earlier);
+            observer.views().len() == among && later
         });
-        assert!(timeout(PATIENCE, agreed).await.is_ok(), "not {leader} of {among}: {:?}", self.observer.views());
+        let in_time = timeout(PATIENCE, agreed).await.is_ok();
+        assert!(in_time, "not {leader} of {among} after epoch {earlier}: {:?}", self.observer.views());
+        self.observer.agreed().unwrap().1
     }
 }
 
@@ -107,6 +125,7 @@ async fn a_killed_member_is_started_by_enter_or_by_hand_and_up_again_keeps_the_h
     let mut first = up(directory, &["-n", "3"]).await;
     kill_process(first.pid(3), Signal::KILL).unwrap();
     first.agree(2, 2).await;
+    first.says("member 3 ended").await;
     first.child.stdin.as_mut().unwrap().write_all(b"\n").await.unwrap();
     first.agree(3, 3).await;
     kill_process(first.pid(2), Signal::KILL).unwrap();
@@ -120,9 +139,9 @@ async fn a_killed_member_is_started_by_enter_or_by_hand_and_up_again_keeps_the_h
     let mut second = up(directory, &["-n", "4", "--chaos", "--revive"]).await;
     let before = reigns(directory).await;
     assert!(before >= 4, "3, 2, 3, then 4: {before}");
+    let epoch = second.agree(4, 4).await;
     kill_process(second.pid(4), Signal::KILL).unwrap();
-    second.agree(3, 3).await;
-    second.agree(4, 4).await;
+    second.agree_after(4, 4, epoch).await;
     second.child.kill().await.unwrap();
     let gone = second.observer.until(|observer| observer.views().is_empty());
     timeout(PATIENCE, gone).await.expect("all members end");
