@@ -73,6 +73,14 @@ impl AuthorityRecord {
         }
     }
 
+    fn without_followed(mut self) -> Self {
+        match &mut self {
+            AuthorityRecord::Classic(record) => record.followed = Epoch::default(),
+            AuthorityRecord::Quorum(record) => record.belief.followed = Epoch::default(),
+        }
+        self
+    }
+
     pub fn vote(&self) -> Option<&Vote> {
         match self {
             AuthorityRecord::Classic(_) => None,
@@ -182,13 +190,15 @@ pub fn authority(file: &StateFile, instance: InstanceId) -> Option<AuthorityReco
     AuthorityRecord::decode(file.volume.safety, section.version, &section.bytes)
 }
 
-/// Is the algorithm's part the only one of this record that the file does not hold?
-pub fn only_algorithm_differs(file: &StateFile, instance: InstanceId, name: &str, record: &Kept) -> bool {
-    let authority = file.record(instance, RecordKind::Authority);
+/// May this record, which no effect waits for, be written later? It differs from the file in the algorithm's part, and in
+/// nothing else but the epoch that the member follows, which no machine stores for its own sake.
+pub fn can_wait(file: &StateFile, instance: InstanceId, name: &str, record: &Kept) -> bool {
     let of_algorithm = record.algorithm.clone().map_or(OnDisk::Nothing, OnDisk::Record);
-    authority.is_some_and(|section| section.bytes == record.authority)
+    let new = AuthorityRecord::decode(file.volume.safety, RecordKind::Authority.version(), &record.authority);
+    let promises = |authority: Option<AuthorityRecord>| authority.map(AuthorityRecord::without_followed);
+    algorithm(file, instance, name) != of_algorithm
         && mode(file, instance) == record.mode
-        && algorithm(file, instance, name) != of_algorithm
+        && promises(authority(file, instance)) == promises(new)
 }
 
 pub fn put_authority(file: &mut StateFile, instance: InstanceId, bytes: Vec<u8>) {

@@ -81,9 +81,9 @@ impl Volume {
     }
 
     pub(super) fn write(&mut self, instance: InstanceId, algorithm: &str, record: Kept, barrier: bool) {
-        let only_algorithm = records::only_algorithm_differs(&self.file, instance, algorithm, &record);
+        let later = !barrier && records::can_wait(&self.file, instance, algorithm, &record);
         records::put(&mut self.file, instance, algorithm, record);
-        if only_algorithm && !barrier {
+        if later {
             self.postponed.push(instance);
             self.remember_at.get_or_insert_with(|| since_boot() + REMEMBER_AFTER);
             return;

@@ -390,3 +390,42 @@ fn what_cannot_be_a_directory_is_named() {
     let printed = Store::open(&file).unwrap_err().to_string();
     assert!(printed.contains("cannot create the data directory") && printed.contains("file"), "{printed}");
 }
+
+#[test]
+fn what_an_algorithm_remembers_can_wait_and_a_promise_cannot() {
+    let belief = BeliefRecord { reserved_until: 40, followed: Epoch(7), ..BeliefRecord::default() };
+    let vote = |epoch| Vote {
+        epoch: Epoch(epoch),
+        holder: None,
+        longest_lease: Duration::ZERO,
+        list: std::sync::Arc::default(),
+        locks: LockPast::default(),
+    };
+    let quorum = |belief, epoch| QuorumRecord { belief, vote: Some(vote(epoch)), cluster: None };
+    let (classic, quorum) =
+        (AuthorityRecord::Classic, |belief, epoch| AuthorityRecord::Quorum(quorum(belief, epoch)));
+    let later = BeliefRecord { followed: Epoch(8), ..belief };
+    let reserved = BeliefRecord { reserved_until: 80, ..belief };
+    for (on_disk, authority, algorithm, can_wait) in [
+        (classic(belief), classic(belief), 2, true),
+        (classic(belief), classic(later), 2, true),
+        (classic(belief), classic(reserved), 2, false),
+        (classic(belief), classic(later), 1, false),
+        (quorum(belief, 7), quorum(later, 7), 2, true),
+        (quorum(belief, 7), quorum(later, 8), 2, false),
+    ] {
+        let mut file = state(1);
+        if let AuthorityRecord::Classic(_) = on_disk {
+            file.volume.safety = Safety::Classic;
+        }
+        let kept = |authority: &AuthorityRecord, algorithm: u8| records::Kept {
+            authority: authority.encode(),
+            algorithm: Some(vec![algorithm]),
+            mode: None,
+        };
+        records::put(&mut file, InstanceId::ELECTION, "improved-bully", kept(&on_disk, 1));
+        let new = kept(&authority, algorithm);
+        let found = records::can_wait(&file, InstanceId::ELECTION, "improved-bully", &new);
+        assert_eq!(found, can_wait, "{on_disk:?}, then {authority:?} and {algorithm}");
+    }
+}
