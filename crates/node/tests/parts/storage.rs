@@ -402,8 +402,7 @@ fn what_an_algorithm_remembers_can_wait_and_a_promise_cannot() {
         locks: LockPast::default(),
     };
     let quorum = |belief, epoch| QuorumRecord { belief, vote: Some(vote(epoch)), cluster: None };
-    let (classic, quorum) =
-        (AuthorityRecord::Classic, |belief, epoch| AuthorityRecord::Quorum(quorum(belief, epoch)));
+    let (classic, quorum) = (AuthorityRecord::Classic, |belief, epoch| AuthorityRecord::Quorum(quorum(belief, epoch)));
     let later = BeliefRecord { followed: Epoch(8), ..belief };
     let reserved = BeliefRecord { reserved_until: 80, ..belief };
     for (on_disk, authority, algorithm, can_wait) in [
