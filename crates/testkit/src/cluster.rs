@@ -219,6 +219,19 @@ impl Live {
         ctl(&[&["--config", config], arguments].concat()).await
     }
 
+    /// Asks until the answer fits: where a leader may still move its epoch, one answer may be about the moment in between.
+    pub async fn ctl_until(&self, arguments: &[&str], fits: impl Fn(&str) -> bool) -> String {
+        let mut last = String::new();
+        let asking = async {
+            while last.is_empty() || !fits(&last) {
+                last = stdout(&self.ctl(arguments).await);
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, asking).await.is_ok();
+        assert!(in_time, "{arguments:?}: {last}\n{}", self.logs());
+        last
+    }
+
     /// The object that a command prints, and its exit code.
     pub async fn json(&self, arguments: &[&str]) -> (Value, Option<i32>) {
         let output = self.ctl(&[arguments, &["-o", "json", "--member-timeout", "5s"]].concat()).await;

@@ -282,13 +282,14 @@ async fn the_leader_hands_over_before_it_is_removed_and_a_machine_is_replaced() 
     cluster.live.cluster.start(5).unwrap();
     cluster.reaches(&["add", "5", &cluster.address(5)]).await;
     // The config still has 1, 2 and 3.
-    let (status, code) = cluster.live.json(&["status"]).await;
+    let status = cluster.live.ctl_until(&["status", "-o", "json"], |text| text.contains("\"AGREED\"")).await;
+    let status: Value = serde_json::from_str(&status).unwrap();
     let ids: Vec<u64> = status["members"].as_array().unwrap().iter().filter_map(|m| m["id"].as_u64()).collect();
-    assert_eq!((ids, status["verdict"].as_str(), code), (vec![2, 3, 4, 5], Some("AGREED"), Some(0)), "{status}");
+    assert_eq!(ids, [2, 3, 4, 5], "{status}");
     let moved = cluster.live.ctl(&["transfer", "4"]).await;
     assert_eq!(moved.status.code(), Some(0), "{}", stderr(&moved));
-    let explained = stdout(&cluster.live.ctl(&["explain"]).await);
-    assert!(explained.contains("a majority is 3"), "of four voters: {explained}");
+    // Of four voters.
+    cluster.live.ctl_until(&["explain"], |text| text.contains("a majority is 3")).await;
     let leader = cluster.list().await["leader"].as_u64().unwrap().to_string();
     let said = cluster.reaches(&["remove", &leader]).await;
     assert!(said.contains("handing over to "), "{said}");
@@ -377,7 +378,7 @@ async fn the_examples_of_the_page_run() {
             .replace("n5:7400", &cluster.address(5))
             .replace("/var/lib/conclave/n2", data.to_str().unwrap());
         let words: Vec<&str> = command.split_whitespace().skip(1).collect();
-        let output = cluster.live.ctl(&[&words[..], &["--timeout", "20s"]].concat()).await;
+        let output = cluster.live.ctl(&[&words[..], &["--timeout", "15s"]].concat()).await;
         assert_eq!(output.status.code(), Some(code.unwrap_or(0)), "{line}: {}{}", stdout(&output), stderr(&output));
     }
 }
