@@ -1,20 +1,21 @@
 # Builds inside a Rust image, where one can be pulled: `docker compose up --build`.
 # Without a registry use ./scripts/compose, which builds here and packs the result with Dockerfile.local.
-# Both give the same image: two binaries, the libraries they need, one config.
+# Both give the same image: one program, which is `node` or `ctl` by the name it is called by, its libraries and two configs.
 
 FROM rust:1-slim AS build
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked -p node -p ctl
+RUN cargo build --profile small --locked -p ctl --bin conclave --no-default-features
 # Everything of the image, gathered under /image.
 RUN mkdir -p /image/usr/local/bin /image/etc/conclave /image/data /image/tmp \
  && chmod 1777 /image/data /image/tmp \
- && cp target/release/node target/release/ctl /image/usr/local/bin/ \
- && strip /image/usr/local/bin/* \
+ && cp target/small/conclave /image/usr/local/bin/ \
+ && strip /image/usr/local/bin/conclave \
+ && ln -s conclave /image/usr/local/bin/node && ln -s conclave /image/usr/local/bin/ctl \
  && cp config/compose.toml config/compose-quorum.toml /image/etc/conclave/ \
  && echo 'hosts: files dns' > /image/etc/nsswitch.conf \
  && echo 'root:x:0:0:root:/:/bin/false' > /image/etc/passwd \
- && ldd target/release/node target/release/ctl | grep -o '/[^ ]*\.so[^ ]*' | sort -u \
+ && ldd target/small/conclave | grep -o '/[^ ]*\.so[^ ]*' | sort -u \
     | while read -r library; do cp -L --parents "$library" /image; done
 
 FROM scratch

@@ -1,6 +1,6 @@
 //! The daemon: one process per machine.
 //!
-//! - [`arguments`]: the command line.
+//! - [`process`]: the whole of it, from the command line to the exit code. [`arguments`]: the command line.
 //! - [`config`]: the operator's file. [`preflight`]: `node --check`. [`storage`]: the state file. [`records`]: the records of each instance in it.
 //!   [`startup_check`]: may this process start with the state on its disk? [`binding`]: does the disk belong here?
 //! - [`daemon`]: the event loop, the only task; it owns all machines and all sockets.
@@ -36,6 +36,7 @@ pub mod offline;
 mod peer_clocks;
 pub mod preflight;
 mod priority_command;
+pub mod process;
 mod publisher;
 pub mod records;
 pub mod recovery;

@@ -6,6 +6,7 @@ mod idle;
 mod locks;
 mod progress;
 mod settle;
+#[cfg(feature = "simulator")]
 mod simulator;
 mod statistics;
 
@@ -25,6 +26,7 @@ enum What {
     Failover(failover::Args),
     Idle(idle::Args),
     Locks(locks::Args),
+    #[cfg(feature = "simulator")]
     Sim(simulator::Args),
 }
 
@@ -33,6 +35,7 @@ pub(crate) async fn run(args: Args, globals: &Globals, output: Output) -> Result
         What::Failover(args) => failover::run(&args, globals, output).await,
         What::Idle(args) => idle::run(&args, output).await,
         What::Locks(args) => locks::run(&args, output).await,
+        #[cfg(feature = "simulator")]
         What::Sim(args) => simulator::run(&args, output),
     }
 }

@@ -27,6 +27,10 @@ pub(crate) mod reload;
 pub(crate) mod resume;
 pub(crate) mod secret;
 mod shared_args;
+#[cfg(feature = "simulator")]
+pub(crate) mod sim;
+#[cfg(not(feature = "simulator"))]
+#[path = "no_sim.rs"]
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod step_down;

@@ -40,10 +40,12 @@ pub(crate) fn algorithm_names() -> PossibleValuesParser {
 }
 
 /// Of elections and of mutual exclusions.
+#[cfg(feature = "simulator")]
 pub(crate) fn simulated_names() -> PossibleValuesParser {
     PossibleValuesParser::new(catalog::names().chain(catalog::mutex::names()))
 }
 
+#[cfg(feature = "simulator")]
 pub(crate) fn mutex_names() -> PossibleValuesParser {
     PossibleValuesParser::new(catalog::mutex::names())
 }
@@ -66,6 +68,7 @@ fn wins() -> impl TypedValueParser<Value = Wins> {
 }
 
 /// Ids are 32 bits wide; memory is the tighter limit.
+#[cfg(feature = "simulator")]
 pub(crate) fn simulated_nodes() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=100_000_000)
 }
