@@ -1,6 +1,6 @@
 //! Clients that take what they can get: requests, memory, file descriptors, connections. Members must not notice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,7 @@ use algorithms::catalog;
 use client::{Announcement, Call, CallId, Client, FailCode, Happened, InstanceId, Reply, Request, Response, Safety};
 use node::ledger::Ledger;
 use testkit::certificates::{Authority, CA, VALID};
-use testkit::{Live, PATIENCE, Plan, done, resident_kib, stdout, strace};
+use testkit::{Live, PATIENCE, Plan, done, resident_kib, stdout, strace, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -103,11 +103,50 @@ async fn idle_clients_are_closed_and_watchers_are_not() {
     watching.status().await.expect("a watcher stays connected");
 }
 
-/// So many clients that no descriptor would be left for a member that returns, or for the disk.
+/// As a container's filter of system calls may do it.
+const NO_UNSHARE: &str =
+    "before='strace -D -qq -f --seccomp-bpf -o /dev/null -e trace=unshare -e inject=unshare:error=EPERM'";
+
 #[tokio::test]
 async fn clients_leave_descriptors_for_members_and_the_disk() {
     let mut live = Live::behind_shell(&three(), "ulimit -n 160");
     live.cluster.start_all().unwrap();
+    crowded(live).await;
+}
+
+/// Where threads may not have tables of open files of their own, clients take descriptors away from the disk's thread too.
+#[tokio::test]
+async fn clients_leave_descriptors_for_the_disk_where_it_shares_theirs() {
+    if !strace::works() {
+        return;
+    }
+    let mut live = Live::behind_shell(&three(), &format!("ulimit -n 160\n{NO_UNSHARE}"));
+    live.cluster.start_all().unwrap();
+    let pid = live.cluster.pid(1).unwrap();
+    until("the disk's thread has the files of the first one", || {
+        let files = |thread: u32| {
+            let links = fs::read_dir(format!("/proc/{pid}/task/{thread}/fd")).ok()?;
+            links.map(|link| fs::read_link(link.ok()?.path()).ok()).collect::<Option<BTreeSet<_>>>()
+        };
+        let disk = threads(pid).into_iter().find(|(_, name)| name == "disk")?.0;
+        (files(pid)? == files(disk)?).then_some(())
+    })
+    .await;
+    crowded(live).await;
+}
+
+/// The threads of a process, with their names.
+fn threads(pid: u32) -> Vec<(u32, String)> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let named = tasks.filter_map(|task| {
+        let name = fs::read_to_string(task.as_ref().ok()?.path().join("comm")).ok()?;
+        Some((task.ok()?.file_name().to_str()?.parse().ok()?, name.trim_end().to_owned()))
+    });
+    named.collect()
+}
+
+/// So many clients that no descriptor would be left for a member that returns, or for the disk.
+async fn crowded(mut live: Live) {
     live.agreement_on(3, ALL).await;
     let pids: Vec<_> = ALL[..2].iter().map(|&id| live.cluster.pid(id)).collect();
     // They never stop trying: a descriptor that a member gives back is theirs, if they may have it.
@@ -130,7 +169,8 @@ async fn clients_leave_descriptors_for_members_and_the_disk() {
     }
     let mut full = BTreeMap::new();
     while full.len() < 2 {
-        let (id, clients) = coming.recv().await.unwrap();
+        let refusal = tokio::time::timeout(3 * PATIENCE, coming.recv()).await;
+        let (id, clients) = refusal.expect("clients beyond the limit are refused").unwrap();
         full.insert(id, clients);
     }
     assert!(full.values().all(|&clients| clients >= 32), "{full:?}");
@@ -157,7 +197,7 @@ async fn a_write_without_a_descriptor_is_repeated_and_the_voter_goes_on() {
     let Some(_strace) = strace::attach(&words, pid).await else { return };
     done(&live.ctl(&["step-down"]).await);
     live.agreement_that(ALL, |_, later| later > epoch).await;
-    testkit::until("the failed writes", || live.logs().contains("no file descriptor is left").then_some(())).await;
+    until("the failed writes", || live.logs().contains("no file descriptor is left").then_some(())).await;
     assert_eq!(live.cluster.pid(1), Some(pid));
     // Another write, after the failures.
     done(&live.ctl(&["step-down"]).await);
