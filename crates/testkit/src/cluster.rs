@@ -67,10 +67,11 @@ impl Live {
         Live { observer: cluster.observer(), cluster, scratch, _machine: machine }
     }
 
-    /// Members that a shell starts after these words; no member runs.
+    /// Members that a shell starts after these words, which may set `before` to the beginning of the command line; no member
+    /// runs.
     pub fn behind_shell(plan: &Plan, words: &str) -> Self {
         let (scratch, machine) = (Scratch::new("live").unwrap(), Machine::alone());
-        let binary = script(scratch.path(), &format!("{words}\nexec {} \"$@\"\n", node_binary().display()));
+        let binary = script(scratch.path(), &format!("{words}\nexec $before {} \"$@\"\n", node_binary().display()));
         let ports = free_ports_elsewhere(plan.nodes).unwrap();
         let cluster = Cluster::prepare(plan, scratch.path(), &ports, binary).unwrap();
         Live { observer: cluster.observer(), cluster, scratch, _machine: machine }

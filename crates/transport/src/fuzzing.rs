@@ -53,12 +53,15 @@ pub fn frames(bytes: &[u8]) {
     }
     let Some((opener, honest)) = HONEST.get_or_init(honest_stream) else { return };
     let mut opener = opener.rewound();
-    // Each pair of bytes changes one byte of the stream; an odd byte at the end cuts it.
+    // Three bytes change one byte of the stream, wherever it is; bytes that are left over at the end cut it.
     let mut stream = honest.clone();
-    for pair in rest.chunks_exact(2).take(16) {
-        let at = usize::from(pair[0]) * 2 % stream.len();
-        stream[at] ^= pair[1];
+    let changes = rest.chunks_exact(3);
+    let cut = changes.remainder().first().map(|&cut| usize::from(cut) * 2 % stream.len());
+    for change in changes.take(16) {
+        let at = usize::from(u16::from_be_bytes([change[0], change[1]])) % stream.len();
+        stream[at] ^= change[2];
     }
+    stream.truncate(cut.unwrap_or(stream.len()));
     let (mut at, mut opened) = (0, BytesMut::new());
     while let Ok(Some((used, _))) = opener.open(&mut stream[at..], FRAME_MAX_BYTES, &mut opened) {
         assert_eq!(stream[at..at + used], honest[at..at + used], "changed bytes were opened");
@@ -98,6 +101,6 @@ pub fn seeds() -> Vec<Vec<u8>> {
         hello.to_bytes().unwrap_or_default(),
         welcome,
         framed.to_vec(),
-        vec![1, 0, 1, 9, 9],
+        vec![1, 0, 0, 1, 1, 9, 9, 5],
     ]
 }
