@@ -2,10 +2,12 @@
 //!
 //! One task follows the members, only while clients listen and for a while after. It appends to one bounded buffer that all
 //! clients share; a client is a position in it. A client that reads too slowly, or comes back too late, finds its position
-//! gone and is told how many events it missed: it never holds anything back.
+//! gone and is told how many events it missed: it never holds anything back. A crowd of clients is told a little later, and a
+//! few clients at a time: see [`TELL_AFTER`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use serde::Serialize;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 
 use crate::answer::{Answer, Problem, stream};
 use crate::reads::Reads;
@@ -27,6 +29,14 @@ const BUFFER_BYTES: usize = 512 << 10;
 const CHUNK_BYTES: usize = 8 << 10;
 /// A quiet stream shows that it lives.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
+/// Clients are told of an event so much later. When a leader dies every member announces several things within a millisecond or
+/// two, and the processors are needed to elect: a thousand writes, and a thousand readers that wake up, would delay exactly
+/// what they report. By then most elections after a crash are over, and their events travel in one write.
+const TELL_AFTER: Duration = Duration::from_millis(5);
+/// For elections that are not: so many clients are woken at once, and then as many in each of these times. As clients of the
+/// framed port are (`transport`).
+const TELL_AT_ONCE: usize = 8;
+const TELL_EVERY: Duration = Duration::from_millis(1);
 /// The members are followed for so long after the last client has left: it may come back.
 const LINGER: Duration = Duration::from_mins(1);
 /// More streams are refused: other requests need connections too.
@@ -35,8 +45,8 @@ const STREAMS_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Events {
     buffer: Mutex<Buffer>,
-    /// The number of the next event: clients wait for its change.
-    next: watch::Sender<u64>,
+    /// Something was appended that clients have not been told of.
+    news: Notify,
     /// A client has come or gone.
     listeners: Notify,
 }
@@ -51,7 +61,9 @@ struct Buffer {
     bytes: usize,
     /// The last change of standing, or loss, of each endpoint.
     standings: BTreeMap<usize, Bytes>,
-    streams: usize,
+    /// The clients that listen, each with what wakes its stream.
+    seats: BTreeMap<u64, Arc<Notify>>,
+    next_seat: u64,
 }
 
 /// `conclave.gap/1`: events are missing here.
@@ -67,9 +79,9 @@ struct Gap {
 impl Events {
     pub(crate) fn new() -> io::Result<Self> {
         let origin = getrandom::u32().map_err(io::Error::other)?;
-        let (first, kept, standings) = (1, VecDeque::new(), BTreeMap::new());
-        let buffer = Mutex::new(Buffer { origin, first, kept, bytes: 0, standings, streams: 0 });
-        Ok(Events { buffer, next: watch::Sender::new(1), listeners: Notify::new() })
+        let (kept, standings, seats) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
+        let buffer = Mutex::new(Buffer { origin, first: 1, kept, bytes: 0, standings, seats, next_seat: 0 });
+        Ok(Events { buffer, news: Notify::new(), listeners: Notify::new() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Buffer> {
@@ -93,7 +105,7 @@ impl Events {
     /// Follows the members while clients listen.
     pub(crate) async fn gather(self: Arc<Self>, reads: Reads) {
         loop {
-            while self.lock().streams == 0 {
+            while self.lock().seats.is_empty() {
                 self.listeners.notified().await;
             }
             let mut observer = reads.observer().await;
@@ -128,11 +140,11 @@ impl Events {
     /// Returns once nobody has listened for a while. Cancel-safe.
     async fn deserted(&self) {
         loop {
-            while self.lock().streams > 0 {
+            while !self.lock().seats.is_empty() {
                 self.listeners.notified().await;
             }
             let came = tokio::time::timeout(LINGER, self.listeners.notified()).await.is_ok();
-            if !came && self.lock().streams == 0 {
+            if !came && self.lock().seats.is_empty() {
                 return;
             }
         }
@@ -149,7 +161,7 @@ impl Events {
             News::Gap { missed } => {
                 let text = gap(Some(*missed), endpoint.id);
                 self.lock().append(text);
-                self.publish();
+                self.news.notify_one();
                 return false;
             }
         };
@@ -163,13 +175,32 @@ impl Events {
             buffer.standings.insert(report.at, Bytes::from(data));
         }
         drop(buffer);
-        self.publish();
+        self.news.notify_one();
         matches!(event.what, "adopted" | "in-force" | "forced")
     }
 
-    fn publish(&self) {
-        let next = self.lock().next();
-        self.next.send_replace(next);
+    /// Wakes the streams when there is something to tell, for ever.
+    pub(crate) async fn tell(self: Arc<Self>) {
+        loop {
+            self.news.notified().await;
+            tokio::time::sleep(TELL_AFTER).await;
+            let mut told = Bound::Unbounded;
+            while let Some(last) = self.wake_some(told) {
+                told = Bound::Excluded(last);
+                tokio::time::sleep(TELL_EVERY).await;
+            }
+        }
+    }
+
+    /// Wakes the next few streams; returns the last of them.
+    fn wake_some(&self, behind: Bound<u64>) -> Option<u64> {
+        let buffer = self.lock();
+        let some = buffer.seats.range((behind, Bound::Unbounded)).take(TELL_AT_ONCE);
+        some.map(|(&seat, wake)| {
+            wake.notify_one();
+            seat
+        })
+        .last()
     }
 }
 
@@ -223,22 +254,25 @@ impl Buffer {
 /// One client of the stream.
 struct Seat {
     events: Arc<Events>,
-    next: watch::Receiver<u64>,
+    number: u64,
+    wake: Arc<Notify>,
 }
 
 impl Seat {
     fn take(events: &Arc<Events>) -> Option<Self> {
         let mut buffer = events.lock();
-        if buffer.streams >= STREAMS_MAX {
+        if buffer.seats.len() >= STREAMS_MAX {
             return None;
         }
-        buffer.streams += 1;
+        let (number, wake) = (buffer.next_seat, Arc::new(Notify::new()));
+        buffer.next_seat += 1;
+        buffer.seats.insert(number, Arc::clone(&wake));
         drop(buffer);
         events.listeners.notify_one();
-        Some(Seat { next: events.next.subscribe(), events: Arc::clone(events) })
+        Some(Seat { events: Arc::clone(events), number, wake })
     }
 
-    async fn feed(mut self, last: Option<String>, chunks: mpsc::Sender<Bytes>) {
+    async fn feed(self, last: Option<String>, chunks: mpsc::Sender<Bytes>) {
         let (first, mut at) = self.greeting(last.as_deref());
         if chunks.send(first.into()).await.is_err() {
             return;
@@ -255,7 +289,7 @@ impl Seat {
             }
             let quiet = tokio::select! {
                 () = chunks.closed() => return,
-                news = tokio::time::timeout(ALIVE_EVERY, self.next.wait_for(|next| *next != at)) => news.is_err(),
+                news = tokio::time::timeout(ALIVE_EVERY, self.wake.notified()) => news.is_err(),
             };
             if quiet && chunks.send(Bytes::from_static(b": alive\n\n")).await.is_err() {
                 return;
@@ -280,7 +314,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.events.lock().streams -= 1;
+        self.events.lock().seats.remove(&self.number);
         self.events.listeners.notify_one();
     }
 }
@@ -311,6 +345,61 @@ mod tests {
         for foreign in ["", "x", "1-2", &id(1035), &format!("{:08x}-3", buffer.origin ^ 1)] {
             assert_eq!(buffer.behind(foreign), None, "{foreign}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_crowd_is_told_a_few_clients_at_a_time_and_everybody_is() {
+        let events = Arc::new(Events::new().unwrap());
+        let seats: Vec<Seat> = (0..2 * TELL_AT_ONCE + 3).filter_map(|_| Seat::take(&events)).collect();
+        let mut told = Vec::new();
+        let mut behind = Bound::Unbounded;
+        while let Some(last) = events.wake_some(behind) {
+            told.push(last as usize + 1);
+            behind = Bound::Excluded(last);
+        }
+        assert_eq!(told, [TELL_AT_ONCE, 2 * TELL_AT_ONCE, seats.len()]);
+        for seat in &seats {
+            seat.wake.notified().await;
+        }
+        let telling = tokio::spawn(Arc::clone(&events).tell());
+        events.news.notify_one();
+        for seat in &seats {
+            tokio::time::timeout(Duration::from_secs(20), seat.wake.notified()).await.expect("all are told");
+        }
+        telling.abort();
+        drop(seats);
+        assert!(events.lock().seats.is_empty());
+    }
+
+    #[tokio::test]
+    async fn streams_are_bounded_and_one_that_ends_makes_room() {
+        let events = Arc::new(Events::new().unwrap());
+        let mut seats: Vec<Seat> = (0..STREAMS_MAX + 9).filter_map(|_| Seat::take(&events)).collect();
+        assert_eq!(seats.len(), STREAMS_MAX);
+        assert!(events.subscribe(false, None).is_err());
+        seats.pop();
+        assert!(events.subscribe(false, None).is_ok());
+    }
+
+    /// What a client is sent, from a stream that nobody reads for a while.
+    #[tokio::test]
+    async fn a_slow_reader_is_told_how_much_it_missed_and_then_the_rest() {
+        let events = Arc::new(filled(3));
+        let (chunks, mut told) = mpsc::channel(1);
+        let feeding = tokio::spawn(Seat::take(&events).unwrap().feed(None, chunks));
+        assert_eq!(told.recv().await.as_deref(), Some(&b"retry: 1000\n\n"[..]));
+        // It waits for news; more of them than the buffer holds come before it wakes.
+        tokio::task::yield_now().await;
+        for number in 1..=BUFFER_EVENTS as u64 + 7 {
+            events.lock().append(Bytes::from(format!("data: later {number}\n\n")));
+        }
+        assert!(events.wake_some(Bound::Unbounded).is_some());
+        let text = String::from_utf8(told.recv().await.unwrap().to_vec()).unwrap();
+        let missed = "event: gap\ndata: {\"schema\":\"conclave.gap/1\",\"missed\":7,\"id\":null}\n\ndata: later 8\n\n";
+        assert!(text.starts_with(missed), "{text}");
+        drop(told);
+        feeding.await.unwrap();
+        assert!(events.lock().seats.is_empty(), "a client that has gone leaves its seat");
     }
 
     #[test]

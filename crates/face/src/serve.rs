@@ -69,6 +69,7 @@ pub async fn serve(
     let reads = Reads::new(settings.members);
     let events = Arc::new(Events::new()?);
     tokio::spawn(Arc::clone(&events).gather(reads.clone()));
+    tokio::spawn(Arc::clone(&events).tell());
     let own = Own { shown };
     let face = Arc::new(Face { door, own, reads, events, lock_sessions: LockSessions::default() });
     let slots = Arc::new(Semaphore::new(settings.connections_max));
