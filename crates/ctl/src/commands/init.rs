@@ -132,7 +132,10 @@ fn never_replace<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(),
 }
 
 fn write_token(path: Option<&Path>) -> Result<(), Failure> {
-    Ok(path.map(|path| write_secret(path, &hex_secret()?)).transpose()?.unwrap_or_default())
+    if let Some(path) = path {
+        write_secret(path, &hex_secret()?)?;
+    }
+    Ok(())
 }
 
 /// What the user is told of the HTTP faces.

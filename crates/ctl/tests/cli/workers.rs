@@ -156,6 +156,15 @@ async fn a_worker_says_how_much_it_does_and_could_do() {
         matches!(&refused, Err(client::ClientError::Failed { reason, .. }) if reason.contains("attach")),
         "{refused:?}"
     );
+    let huge: client::Workload =
+        serde_json::from_str(r#"{"load":{"thousandths":18446744073709551615},"capacity":{"thousandths":1}}"#).unwrap();
+    let attachment = live.client(3).await.attach(std::time::Duration::ZERO).await.unwrap();
+    let refused = attachment.report(huge).await;
+    assert!(
+        matches!(&refused, Err(client::ClientError::Failed { reason, .. }) if reason.contains("at most")),
+        "{refused:?}"
+    );
+    drop(attachment);
     let attachment = live.client(3).await.attach(std::time::Duration::ZERO).await.unwrap();
     attachment.report(work("2.5 10")).await.unwrap();
     until(&live, |document| document["members"][2]["load"] == 10.0 && document["members"][2]["capacity"] == 40.0).await;
