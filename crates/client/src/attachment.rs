@@ -4,9 +4,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use crate::announcement::Announcement;
-use crate::connection::{ClientError, Replies};
+use crate::connection::{Client, ClientError, Replies};
 use crate::watch::Watch;
-use crate::wire::Response;
+use crate::wire::{Request, Response};
+use crate::workload::Workload;
 
 /// The longest time that a member waits for an attached process to stop. Less than service managers wait for a member.
 pub const GRACE_MAX: Duration = Duration::from_mins(1);
@@ -35,9 +36,34 @@ impl AsFd for Attachment {
     }
 }
 
+/// Reports the workload of an attached process.
+#[derive(Debug)]
+pub struct Reporter(Client);
+
+impl Reporter {
+    /// See [`Attachment::report`].
+    pub async fn report(&self, work: Workload) -> Result<(), ClientError> {
+        match self.0.request(Request::Work(work)).await? {
+            Response::Done => Ok(()),
+            _ => Err(ClientError::Unexpected),
+        }
+    }
+}
+
 impl Attachment {
     pub(crate) fn new(stop: Replies, watch: Watch) -> Self {
         Attachment { stop, watch }
+    }
+
+    /// Tells the member what the process does now and could do. The member shows it (`ctl status`, metrics) until the
+    /// attachment is dropped.
+    pub async fn report(&self, work: Workload) -> Result<(), ClientError> {
+        self.reporter().report(work).await
+    }
+
+    /// For a task of its own. It keeps the connection open, so it must end before the member is to see the end of the work.
+    pub fn reporter(&self) -> Reporter {
+        Reporter(self.stop.client().clone())
     }
 
     /// The next notice; `None` once the member has closed the connection. Cancel-safe.

@@ -388,7 +388,9 @@ async fn read(mut receiver: ClientReceiver, calls: Arc<Mutex<Calls>>) {
             Err(error) => break ClientError::Lost(Arc::new(error)),
         };
         let decoded = transport::codec::decode::<Reply>(&frame);
-        match decoded.or_else(|error| if receiver.speaks_newer() { newer_reply(&frame) } else { Err(error) }) {
+        let decoded = decoded
+            .or_else(|error| if receiver.speaks_newer() { newer_reply(&frame) } else { older_reply(&frame, error) });
+        match decoded {
             Ok(Reply { to, response }) => hand_over(&mut lock(&calls), to, response),
             Err(error) => break ClientError::Codec(Arc::new(error)),
         }
@@ -410,6 +412,16 @@ fn newer_reply(frame: &[u8]) -> Result<Reply, CodecError> {
         let failed = Response::Failed { reason, code: FailCode::BadRequest };
         Ok(Reply { to, response: if kind == ANNOUNCED { Response::Gap { missed: 1 } } else { failed } })
     })
+}
+
+/// A reply of a member of an earlier build, which has fewer fields at its end: those count as absent or zero, which is
+/// encoded as zero bytes. The frame was authenticated as a whole, so nothing was cut off on its way.
+fn older_reply(frame: &[u8], error: CodecError) -> Result<Reply, CodecError> {
+    let padded: Vec<u8> = frame.iter().copied().chain(std::iter::repeat_n(0, 32)).collect();
+    match transport::codec::decode_newer(&padded) {
+        Ok(reply @ Reply { response: Response::Status(_), .. }) => Ok(reply),
+        _ => Err(error),
+    }
 }
 
 /// A reply to a call that was dropped is dropped too. A reply that finds no room is counted, and the count is delivered
@@ -463,6 +475,19 @@ mod tests {
         assert_eq!(newer_reply(&[7, 1, 0xff]).unwrap().response, Response::Gap { missed: 1 });
         let unknown = newer_reply(&[7, 99]).unwrap();
         assert!(matches!(unknown, Reply { to: CallId(7), response: Response::Failed { .. } }), "{unknown:?}");
+    }
+
+    #[test]
+    fn a_status_of_an_earlier_build_is_read_without_the_fields_at_its_end() {
+        let error = || transport::codec::decode::<Reply>(&[]).unwrap_err();
+        let bytes = |response: Response| transport::codec::to_vec(&Reply { to: CallId(7), response }).unwrap();
+        let status = Response::Status(MemberStatus::example());
+        let whole = bytes(status.clone());
+        let cut = &whole[..whole.len() - 1];
+        assert!(transport::codec::decode::<Reply>(cut).is_err());
+        assert_eq!(older_reply(cut, error()).unwrap(), Reply { to: CallId(7), response: status });
+        let other = bytes(Response::Gap { missed: 1 });
+        assert!(older_reply(&other[..other.len() - 1], error()).is_err(), "of a status alone");
     }
 
     #[test]

@@ -42,11 +42,12 @@ mod theory;
 mod verdict;
 mod watch;
 mod wire;
+mod workload;
 
 pub use alarm::Alarm;
 pub use announcement::{Announcement, ElectionCost, ElectionName, Happened, KindCount, Transition};
 pub use ask::{Answer, ask_all, ask_ledgers, ask_locks, ask_members, within};
-pub use attachment::{Attachment, GRACE_MAX, Notice};
+pub use attachment::{Attachment, GRACE_MAX, Notice, Reporter};
 pub use chaos::{CHAOS_MAX, Chaos, Way};
 pub use cluster_file::{ClusterFile, ClusterFileError, DEFAULT_CONFIG, TlsFiles};
 pub use connection::{Client, ClientError};
@@ -82,3 +83,4 @@ pub use wire::{
     Call, CallId, FailCode, HolderStatus, LockPage, LockStatus, Maintenance, MemberStatus, PeerStatus, PriorityBy,
     Reply, Request, Response,
 };
+pub use workload::{Amount, Workload, WorkloadError};

@@ -114,6 +114,8 @@ fn row(answer: &Answer, id: Option<u32>, statuses: &[&MemberStatus]) -> StatusMe
         active_list: status.and_then(|status| status.active_list.clone()),
         attached: status.map(|status| status.attached),
         stands_attached: status.map(|status| status.stands_attached),
+        load: status.and_then(|status| Some(status.work?.load.value())),
+        capacity: status.and_then(|status| Some(status.work?.capacity.value())),
         held: status.map(|status| status.maintenance.held),
         rests_until_ms: status.and_then(|status| status.maintenance.rests_until_ms),
         paused: status.map(|status| status.maintenance.paused),

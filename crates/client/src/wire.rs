@@ -14,6 +14,7 @@ use crate::chaos::Chaos;
 use crate::ledger::LedgerPage;
 use crate::order::{ClaimedName, Order};
 use crate::reload::ReloadedKey;
+use crate::workload::{Amount, Workload};
 
 /// Names one call of one connection; chosen by the client.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -93,6 +94,9 @@ pub enum Request {
     Priority { value: Option<u32> },
     /// Pause the cluster, or end its pause. Answered with [`Response::Done`] once the member has been told.
     Pause { paused: bool },
+    /// What the process of this attached client does now, and could do: shown until the connection closes. Answered with
+    /// [`Response::Done`], `Failed` if the client is not attached or the numbers are too large.
+    Work(Workload),
 }
 
 impl Request {
@@ -118,6 +122,7 @@ impl Request {
         Request::Unlock { name: String::new(), token: Token(0) },
         Request::Priority { value: None },
         Request::Pause { paused: true },
+        Request::Work(Workload { load: Amount::ZERO, capacity: Amount::ZERO }),
     ];
 
     pub fn name(&self) -> &'static str {
@@ -143,6 +148,7 @@ impl Request {
             Request::Priority { .. } => "priority",
             Request::Pause { paused: true } => "pause",
             Request::Pause { paused: false } => "resume",
+            Request::Work(_) => "work",
         }
     }
 
@@ -173,7 +179,8 @@ impl Request {
             | Request::Lock(_)
             | Request::Unlock { .. }
             | Request::Priority { .. }
-            | Request::Pause { .. } => Access::Operator,
+            | Request::Pause { .. }
+            | Request::Work(_) => Access::Operator,
         }
     }
 
@@ -204,7 +211,8 @@ impl Request {
             | Request::Members
             | Request::LockSession
             | Request::Lock(_)
-            | Request::Locks { .. } => None,
+            | Request::Locks { .. }
+            | Request::Work(_) => None,
         }
     }
 }
@@ -357,6 +365,8 @@ pub struct MemberStatus {
     /// It stands for election only while a client is attached.
     pub stands_attached: bool,
     pub maintenance: Maintenance,
+    /// What the processes of its attached clients do and could do, all together; `None` if none of them has said so.
+    pub work: Option<Workload>,
 }
 
 /// Orders of operators that last for a while, as a member knows them.
@@ -442,6 +452,7 @@ impl MemberStatus {
             attached: 0,
             stands_attached: false,
             maintenance: Maintenance::default(),
+            work: None,
         }
     }
 }
@@ -486,6 +497,7 @@ mod tests {
         ("unlock", Access::Operator, true),
         ("priority", Access::Operator, true),
         ("pause", Access::Operator, true),
+        ("work", Access::Operator, false),
     ];
 
     #[test]

@@ -22,7 +22,7 @@ use client::{ClientSettings, Endpoint, INSTALLED_CTL, INSTALLED_NODE, Observer};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
-pub(crate) use layout::config_text;
+pub(crate) use layout::{Faces, HTTP_TOKEN, config_text_with};
 pub use layout::{derived_files, hex_secret, write_derived, write_secret};
 pub(crate) use plan::NODES_MAX;
 pub use plan::Plan;

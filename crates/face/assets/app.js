@@ -1,4 +1,4 @@
-// The page: asks for the state at once, follows the events, and asks again after each of them.
+// The page: draws the state that came with it, follows the events, and asks again after each of them.
 
 import { lastElection, messagesOf, noteElection, noteMark, showMessageCounts, startMessageCounts } from "./election.js";
 import { followLocks } from "./locks.js";
@@ -75,6 +75,14 @@ async function ask() {
   }
 }
 
+/// The page carries the state of the moment at which it was asked for, where its reader needs no token: nothing is waited for.
+function showFirst() {
+  const carried = byId("first").textContent;
+  if (!carried || status) return;
+  status = JSON.parse(carried);
+  show();
+}
+
 let soon = null;
 function askSoon() {
   soon ??= setTimeout(() => {
@@ -147,7 +155,6 @@ function startToken() {
 
 function start() {
   takeTokenFromAddress();
-  ask();
   ["topology", "timeline", "spacetime", "messages", "locks"].forEach(twin);
   startTheme();
   startToken();
@@ -156,6 +163,8 @@ function start() {
   startTimeline(latest);
   startMessageCounts(latest);
   startSpaceTime(latest);
+  showFirst();
+  ask();
   follow({ event: take, gap: () => ask(), state: setLink });
   followLocks(latest, () => link === "live");
   setInterval(() => document.hidden || link !== "live" || ask(), REFRESH_MS);

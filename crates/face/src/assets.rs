@@ -6,7 +6,10 @@ use hyper::body::Bytes;
 use crate::answer::{Answer, whole};
 
 /// Path, kind and content.
-type Asset = (&'static str, &'static str, &'static [u8]);
+pub(crate) type Asset = (&'static str, &'static str, &'static [u8]);
+
+/// The path of the dashboard.
+pub(crate) const PAGE: &str = "/";
 
 pub(crate) const ASSETS: &[Asset] = &[
     ("/", "text/html; charset=utf-8", include_bytes!("../assets/index.html")),
@@ -30,6 +33,26 @@ pub(crate) fn find(path: &str) -> Option<&'static Asset> {
     ASSETS.iter().find(|(known, ..)| *known == path)
 }
 
+/// Where the page carries the state.
+const FIRST: &str = "<script type=\"application/json\" id=\"first\">";
+
+/// The page, with the document of `/v1/status` inside it, so that it shows the state before it has asked for anything. The browser
+/// runs nothing of that kind of script, so the policy has nothing against it.
+pub(crate) fn page(&(_, kind, content): &'static Asset, status: Option<&Bytes>) -> Answer {
+    let text = str::from_utf8(content).unwrap_or_default();
+    let status = status.and_then(|status| str::from_utf8(status).ok());
+    let (Some(status), Some((before, after))) = (status, text.split_once(FIRST)) else {
+        return whole(StatusCode::OK, kind, Bytes::from_static(content));
+    };
+    let body = [before, FIRST, &within_html(status.trim_end()), after].concat();
+    whole(StatusCode::OK, kind, body.into())
+}
+
+/// JSON inside an element of HTML: nothing in it ends the element. These characters are in strings alone.
+fn within_html(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
 pub(crate) fn answer(&(_, kind, content): &'static Asset) -> Answer {
     whole(StatusCode::OK, kind, Bytes::from_static(content))
 }
@@ -51,6 +74,21 @@ mod tests {
         assert!(unknown.is_empty() && paths.len() == ASSETS.len(), "not served: {unknown:?}");
         let bytes: usize = ASSETS.iter().map(|(_, _, content)| content.len()).sum();
         assert!(bytes <= 100_000, "{bytes} bytes");
+    }
+
+    #[test]
+    fn the_page_carries_the_status_and_no_name_in_it_ends_its_element() {
+        let body = |status: Option<&Bytes>| match page(find("/").unwrap(), status).into_body() {
+            crate::body::Body::Whole(bytes) => String::from_utf8(bytes.into()).unwrap(),
+            crate::body::Body::Stream(_) => panic!("a page is whole"),
+        };
+        let status = Bytes::from("{\"cluster\":\"</script><script>&\"}\n");
+        let told = body(Some(&status));
+        let carried = told.split_once(FIRST).unwrap().1.split_once("</script>").unwrap().0;
+        assert_eq!(carried, "{\"cluster\":\"\\u003c/script\\u003e\\u003cscript\\u003e\\u0026\"}");
+        let plain: serde_json::Value = serde_json::from_slice(&status).unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(carried).unwrap(), plain);
+        assert!(body(None).contains(&format!("{FIRST}</script>")));
     }
 
     #[test]

@@ -2,10 +2,15 @@
 //!
 //! One task follows the members, only while clients listen and for a while after. It appends to one bounded buffer that all
 //! clients share; a client is a position in it. A client that reads too slowly, or comes back too late, finds its position
-//! gone and is told how many events it missed: it never holds anything back.
+//! gone and is told how many events it missed: it never holds anything back. A crowd of clients is told a little later, and a
+//! few clients at a time: see [`TELL_AFTER`].
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +20,7 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use serde::Serialize;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 
 use crate::answer::{Answer, Problem, stream};
 use crate::reads::Reads;
@@ -27,6 +32,14 @@ const BUFFER_BYTES: usize = 512 << 10;
 const CHUNK_BYTES: usize = 8 << 10;
 /// A quiet stream shows that it lives.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
+/// Clients are told of an event so much later. When a leader dies every member announces several things within a millisecond or
+/// two, and the processors are needed to elect: a thousand writes, and a thousand readers that wake up, would delay exactly
+/// what they report. By then most elections after a crash are over, and their events travel in one write.
+const TELL_AFTER: Duration = Duration::from_millis(5);
+/// For elections that are not: so many clients are woken at once, and then as many in each of these times. As clients of the
+/// framed port are (`transport`).
+const TELL_AT_ONCE: usize = 8;
+const TELL_EVERY: Duration = Duration::from_millis(1);
 /// The members are followed for so long after the last client has left: it may come back.
 const LINGER: Duration = Duration::from_mins(1);
 /// More streams are refused: other requests need connections too.
@@ -35,8 +48,8 @@ const STREAMS_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Events {
     buffer: Mutex<Buffer>,
-    /// The number of the next event: clients wait for its change.
-    next: watch::Sender<u64>,
+    /// Something was appended that clients have not been told of.
+    news: Notify,
     /// A client has come or gone.
     listeners: Notify,
 }
@@ -51,7 +64,9 @@ struct Buffer {
     bytes: usize,
     /// The last change of standing, or loss, of each endpoint.
     standings: BTreeMap<usize, Bytes>,
-    streams: usize,
+    /// The clients that listen, each with what wakes its stream.
+    seats: BTreeMap<u64, Arc<Notify>>,
+    next_seat: u64,
 }
 
 /// `conclave.gap/1`: events are missing here.
@@ -67,9 +82,9 @@ struct Gap {
 impl Events {
     pub(crate) fn new() -> io::Result<Self> {
         let origin = getrandom::u32().map_err(io::Error::other)?;
-        let (first, kept, standings) = (1, VecDeque::new(), BTreeMap::new());
-        let buffer = Mutex::new(Buffer { origin, first, kept, bytes: 0, standings, streams: 0 });
-        Ok(Events { buffer, next: watch::Sender::new(1), listeners: Notify::new() })
+        let (kept, standings, seats) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
+        let buffer = Mutex::new(Buffer { origin, first: 1, kept, bytes: 0, standings, seats, next_seat: 0 });
+        Ok(Events { buffer, news: Notify::new(), listeners: Notify::new() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Buffer> {
@@ -93,7 +108,7 @@ impl Events {
     /// Follows the members while clients listen.
     pub(crate) async fn gather(self: Arc<Self>, reads: Reads) {
         loop {
-            while self.lock().streams == 0 {
+            while self.lock().seats.is_empty() {
                 self.listeners.notified().await;
             }
             let mut observer = reads.observer().await;
@@ -128,11 +143,11 @@ impl Events {
     /// Returns once nobody has listened for a while. Cancel-safe.
     async fn deserted(&self) {
         loop {
-            while self.lock().streams > 0 {
+            while !self.lock().seats.is_empty() {
                 self.listeners.notified().await;
             }
             let came = tokio::time::timeout(LINGER, self.listeners.notified()).await.is_ok();
-            if !came && self.lock().streams == 0 {
+            if !came && self.lock().seats.is_empty() {
                 return;
             }
         }
@@ -149,7 +164,7 @@ impl Events {
             News::Gap { missed } => {
                 let text = gap(Some(*missed), endpoint.id);
                 self.lock().append(text);
-                self.publish();
+                self.news.notify_one();
                 return false;
             }
         };
@@ -163,13 +178,32 @@ impl Events {
             buffer.standings.insert(report.at, Bytes::from(data));
         }
         drop(buffer);
-        self.publish();
+        self.news.notify_one();
         matches!(event.what, "adopted" | "in-force" | "forced")
     }
 
-    fn publish(&self) {
-        let next = self.lock().next();
-        self.next.send_replace(next);
+    /// Wakes the streams when there is something to tell, for ever.
+    pub(crate) async fn tell(self: Arc<Self>) {
+        loop {
+            self.news.notified().await;
+            tokio::time::sleep(TELL_AFTER).await;
+            let mut told = Bound::Unbounded;
+            while let Some(last) = self.wake_some(told) {
+                told = Bound::Excluded(last);
+                tokio::time::sleep(TELL_EVERY).await;
+            }
+        }
+    }
+
+    /// Wakes the next few streams; returns the last of them.
+    fn wake_some(&self, behind: Bound<u64>) -> Option<u64> {
+        let buffer = self.lock();
+        let some = buffer.seats.range((behind, Bound::Unbounded)).take(TELL_AT_ONCE);
+        some.map(|(&seat, wake)| {
+            wake.notify_one();
+            seat
+        })
+        .last()
     }
 }
 
@@ -223,22 +257,25 @@ impl Buffer {
 /// One client of the stream.
 struct Seat {
     events: Arc<Events>,
-    next: watch::Receiver<u64>,
+    number: u64,
+    wake: Arc<Notify>,
 }
 
 impl Seat {
     fn take(events: &Arc<Events>) -> Option<Self> {
         let mut buffer = events.lock();
-        if buffer.streams >= STREAMS_MAX {
+        if buffer.seats.len() >= STREAMS_MAX {
             return None;
         }
-        buffer.streams += 1;
+        let (number, wake) = (buffer.next_seat, Arc::new(Notify::new()));
+        buffer.next_seat += 1;
+        buffer.seats.insert(number, Arc::clone(&wake));
         drop(buffer);
         events.listeners.notify_one();
-        Some(Seat { next: events.next.subscribe(), events: Arc::clone(events) })
+        Some(Seat { events: Arc::clone(events), number, wake })
     }
 
-    async fn feed(mut self, last: Option<String>, chunks: mpsc::Sender<Bytes>) {
+    async fn feed(self, last: Option<String>, chunks: mpsc::Sender<Bytes>) {
         let (first, mut at) = self.greeting(last.as_deref());
         if chunks.send(first.into()).await.is_err() {
             return;
@@ -255,7 +292,7 @@ impl Seat {
             }
             let quiet = tokio::select! {
                 () = chunks.closed() => return,
-                news = tokio::time::timeout(ALIVE_EVERY, self.next.wait_for(|next| *next != at)) => news.is_err(),
+                news = tokio::time::timeout(ALIVE_EVERY, self.wake.notified()) => news.is_err(),
             };
             if quiet && chunks.send(Bytes::from_static(b": alive\n\n")).await.is_err() {
                 return;
@@ -280,50 +317,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.events.lock().streams -= 1;
+        self.events.lock().seats.remove(&self.number);
         self.events.listeners.notify_one();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn filled(events: u64) -> Events {
-        let all = Events::new().unwrap();
-        for number in 1..=events {
-            all.lock().append(Bytes::from(format!("data: {number}\n\n")));
-        }
-        all
-    }
-
-    #[test]
-    fn a_client_that_comes_back_gets_what_it_missed_or_is_told_how_much() {
-        let events = filled(BUFFER_EVENTS as u64 + 10);
-        let buffer = events.lock();
-        let id = |number: u64| format!("{:08x}-{number}", buffer.origin);
-        assert_eq!(buffer.behind(&id(20)), Some(21));
-        let (bytes, next) = buffer.chunk(buffer.next() - 2);
-        assert_eq!((String::from_utf8(bytes).unwrap(), next), ("data: 1033\n\ndata: 1034\n\n".to_owned(), 1035));
-        let text = String::from_utf8(buffer.chunk(4).0).unwrap();
-        let missed = "event: gap\ndata: {\"schema\":\"conclave.gap/1\",\"missed\":7,\"id\":null}\n\ndata: 11\n\n";
-        assert!(text.starts_with(missed), "{text}");
-        for foreign in ["", "x", "1-2", &id(1035), &format!("{:08x}-3", buffer.origin ^ 1)] {
-            assert_eq!(buffer.behind(foreign), None, "{foreign}");
-        }
-    }
-
-    #[test]
-    fn the_buffer_is_bounded_in_events_and_in_bytes() {
-        let events = filled(3 * BUFFER_EVENTS as u64);
-        let mut buffer = events.lock();
-        assert_eq!(buffer.kept.len(), BUFFER_EVENTS);
-        for _ in 0..20 {
-            buffer.append(Bytes::from(vec![b'x'; BUFFER_BYTES / 4]));
-        }
-        assert!(buffer.bytes <= BUFFER_BYTES && buffer.kept.len() <= 4);
-        assert_eq!(buffer.bytes, buffer.kept.iter().map(Bytes::len).sum::<usize>());
-        let (bytes, _) = buffer.chunk(buffer.first);
-        assert!(bytes.len() <= CHUNK_BYTES + BUFFER_BYTES / 4);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{MemberStatus, Role, Standing};
+use client::{MemberStatus, Role, Standing, Workload};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
@@ -33,6 +33,8 @@ pub struct Figures {
     pub queues: Vec<(&'static str, u64)>,
     pub peer_queues: Vec<PeerQueue>,
     pub attached_children: u64,
+    /// What they do and could do, all together; `None` if none of them says so.
+    pub work: Option<Workload>,
     pub clients: u64,
 }
 
@@ -82,6 +84,8 @@ pub const NAMES: &[(&str, MetricType, &str)] = &[
     ("conclave_queue_length", GAUGE, "Announcements and answers that wait, by queue"),
     ("conclave_clients", GAUGE, "Connections of clients"),
     ("conclave_attached_children", GAUGE, "Clients that run a process for as long as this member leads"),
+    ("conclave_worker_load", GAUGE, "What the processes of these clients do now, in their own unit"),
+    ("conclave_worker_capacity", GAUGE, "The most that they could do, in the same unit"),
     ("conclave_locks_held", GAUGE, "Locks that are held, at the member that knows them"),
     ("conclave_lock_waiters", GAUGE, "Requests that wait for a lock, at the member that knows them"),
     ("conclave_lock_acquire_seconds", HISTOGRAM, "From a request for a lock to its grant"),
@@ -163,6 +167,11 @@ impl Families<'_, '_> {
         self.family(name, |metric| metric.encode_gauge(&value))
     }
 
+    /// Described always; without a sample where nobody knows the value.
+    fn gauge_if_known(&mut self, name: &str, value: Option<f64>) -> fmt::Result {
+        self.family(name, |metric| value.map_or(Ok(()), |value| metric.encode_gauge(&value)))
+    }
+
     fn counter(&mut self, name: &str, value: u64) -> fmt::Result {
         self.family(name, |metric| metric.encode_counter::<NoLabelSet, _, u64>(&value, None))
     }
@@ -238,6 +247,8 @@ impl Page {
         to.gauges("conclave_queue_length", queues.map(|(name, n)| (vec![("queue", (*name).to_owned())], *n as f64)))?;
         to.gauge("conclave_clients", figures.clients as f64)?;
         to.gauge("conclave_attached_children", figures.attached_children as f64)?;
+        to.gauge_if_known("conclave_worker_load", figures.work.map(|work| work.load.value()))?;
+        to.gauge_if_known("conclave_worker_capacity", figures.work.map(|work| work.capacity.value()))?;
         if let Some(LockFigures { held, waiters }) = figures.locks {
             to.gauge("conclave_locks_held", held as f64)?;
             to.gauge("conclave_lock_waiters", waiters as f64)?;

@@ -14,6 +14,8 @@ use crate::routes::What;
 
 /// How long the leader is searched for.
 const LEADER_PATIENCE: Duration = Duration::from_secs(2);
+/// The page is not held back for longer by members that do not answer: it asks again by itself.
+const AT_ONCE: Duration = Duration::from_millis(300);
 
 /// Clones share everything.
 #[derive(Clone, Debug)]
@@ -54,15 +56,23 @@ impl Reads {
         let Some(shelf) = self.0.shelves.iter().find(|shelf| shelf.what == what) else {
             return Err(Problem::new(StatusCode::NOT_FOUND, "nothing to show"));
         };
+        Ok(whole(StatusCode::OK, JSON, self.document(shelf).await?))
+    }
+
+    /// A document that can be had at once.
+    pub(crate) async fn at_once(&self, what: What) -> Option<Bytes> {
+        let shelf = self.0.shelves.iter().find(|shelf| shelf.what == what)?;
+        tokio::time::timeout(AT_ONCE, self.document(shelf)).await.ok()?.ok()
+    }
+
+    async fn document(&self, shelf: &Shelf) -> Result<Bytes, Problem> {
         let mut document = shelf.document.lock().await;
         let fresh = document.as_ref().filter(|(made, _)| made.elapsed() < shelf.fresh).map(|(_, bytes)| bytes.clone());
-        let bytes = if let Some(bytes) = fresh {
-            bytes
-        } else {
-            let bytes = self.make(what).await?;
-            document.insert((Instant::now(), bytes)).1.clone()
-        };
-        Ok(whole(StatusCode::OK, JSON, bytes))
+        if let Some(bytes) = fresh {
+            return Ok(bytes);
+        }
+        let bytes = self.make(shelf.what).await?;
+        Ok(document.insert((Instant::now(), bytes)).1.clone())
     }
 
     async fn make(&self, what: What) -> Result<Bytes, Problem> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use client::Members;
 use hyper::body::Incoming;
+use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode, header};
@@ -69,6 +70,7 @@ pub async fn serve(
     let reads = Reads::new(settings.members);
     let events = Arc::new(Events::new()?);
     tokio::spawn(Arc::clone(&events).gather(reads.clone()));
+    tokio::spawn(Arc::clone(&events).tell());
     let own = Own { shown };
     let face = Arc::new(Face { door, own, reads, events, lock_sessions: LockSessions::default() });
     let slots = Arc::new(Semaphore::new(settings.connections_max));
@@ -115,7 +117,11 @@ impl Face {
         let path = head.uri.path();
         if let Some(asset) = assets::find(path) {
             self.door.admit(Needs::Host, peer, &head)?;
-            return if is_get(&head.method) { Ok(assets::answer(asset)) } else { Err(not_allowed(GET)) };
+            if !is_get(&head.method) {
+                return Err(not_allowed(GET));
+            }
+            let is_page = path == assets::PAGE;
+            return Ok(if is_page { self.page(asset, peer, &head).await } else { assets::answer(asset) });
         }
         let Some(route) = Route::find(path) else {
             let detail = format!("no route {path}: /v1/openapi.json lists all");
@@ -138,7 +144,16 @@ impl Face {
         self.show(route.what, &head).await
     }
 
-    async fn show(&self, what: What, head: &hyper::http::request::Parts) -> Result<Answer, Problem> {
+    /// The page is for all; the state in it for those who may read it.
+    async fn page(&self, asset: &'static assets::Asset, peer: SocketAddr, head: &Parts) -> Answer {
+        let status = match self.door.admit(Needs::Read, peer, head) {
+            Ok(()) => self.reads.at_once(What::Status).await,
+            Err(_) => None,
+        };
+        assets::page(asset, status.as_ref())
+    }
+
+    async fn show(&self, what: What, head: &Parts) -> Result<Answer, Problem> {
         match what {
             What::Leader => Ok(self.leader()),
             What::Livez => Ok(self.livez().await),

@@ -50,3 +50,55 @@ impl AsyncWrite for Stall {
         Pin::new(&mut self.socket).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap());
+        let (near, far) = tokio::join!(near, listener.accept());
+        (near.unwrap(), far.unwrap().0)
+    }
+
+    async fn write_for_ever(stall: &mut Stall) -> io::Error {
+        loop {
+            if let Err(error) = stall.write_all(&[0; 16 << 10]).await {
+                return error;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_write_fails_if_the_other_end_reads_nothing_and_not_if_it_reads_slowly() {
+        let (near, mut far) = pair().await;
+        let mut stall = Stall::new(near, Duration::from_millis(50));
+        let failed = tokio::time::timeout(PATIENCE, write_for_ever(&mut stall)).await.expect("it gives up");
+        assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
+        drop(stall);
+        let mut rest = Vec::new();
+        far.read_to_end(&mut rest).await.unwrap();
+        // Every byte that is read gives the writer more time; here it has far more than it needs.
+        let (near, mut far) = pair().await;
+        let mut stall = Stall::new(near, PATIENCE);
+        let reading = tokio::spawn(async move {
+            let mut bytes = vec![0; 64 << 10];
+            let mut all = 0;
+            while let Ok(length @ 1..) = far.read(&mut bytes).await {
+                all += length;
+            }
+            all
+        });
+        for _ in 0..1000 {
+            stall.write_all(&[0; 16 << 10]).await.unwrap();
+        }
+        drop(stall);
+        assert_eq!(reading.await.unwrap(), 1000 * (16 << 10));
+    }
+}

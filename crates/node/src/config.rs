@@ -60,6 +60,8 @@ pub struct Config {
     pub join: Vec<String>,
     /// Where a member that is to be added accepts connections.
     pub listen: Option<String>,
+    /// Where its HTTP face is.
+    pub http: Option<String>,
     /// The edges of a graph; empty for other topologies.
     pub links: Vec<(NodeId, NodeId)>,
     /// Resolved against the directory of the config file.
@@ -257,10 +259,10 @@ impl Config {
         })
     }
 
-    /// `http` of this peer and where its HTTP face listens; `None` if it has no face. A name means all interfaces, as for
+    /// `http` of this member and where its HTTP face listens; `None` if it has no face. A name means all interfaces, as for
     /// [`Config::listen_address`].
     pub fn http_addresses(&self, id: NodeId) -> Option<(String, String)> {
-        let http = self.peer(id)?.http.clone()?;
+        let http = if self.join.is_empty() { self.peer(id)?.http.clone() } else { self.http.clone() }?;
         let listen = match split_address(&http)? {
             (Host::Name("localhost"), port) => format!("127.0.0.1:{port}"),
             (Host::Name(_), port) => format!("0.0.0.0:{port}"),

@@ -480,7 +480,7 @@ impl Running {
         self.shown.set_election_messages(self.machine.algorithm_messages());
         self.shown.set_blank(!self.machine.knows_the_past());
         self.shown.set_active_list(self.machine.active_list());
-        self.shown.set_attached(self.attached.len());
+        self.shown.set_attached(self.attached.len(), self.attached.work());
         self.shown.set_held(self.machine.is_held());
         if let Some(cost) = self.machine.take_election() {
             self.shown.set_election(cost);

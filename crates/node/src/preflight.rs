@@ -37,7 +37,8 @@ pub fn check(config: &Config, id: Option<NodeId>) -> Found {
     let member = id.or_else(|| config.peers.first().map(|peer| peer.id)).unwrap_or(NodeId(0));
     let key = config.tls.as_ref().map(|tls| tls.of_member(member.0).key).or_else(|| config.secret_file.clone());
     let has_http = |peer: &crate::config::Peer| peer.http.is_some() && id.is_none_or(|id| id == peer.id);
-    let token = config.http_token_file.clone().filter(|_| config.peers.iter().any(has_http));
+    let serves = config.http.is_some() || config.peers.iter().any(has_http);
+    let token = config.http_token_file.clone().filter(|_| serves);
     let checked = [(key, config.keyring(member).map(drop)), (token.clone(), config.http_tokens().map(drop))];
     for (file, result) in checked {
         let Err(found) = result else { continue };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use algorithms::NodeId;
-use client::{ElectionCost, Maintenance, MemberStatus, PeerStatus, PriorityBy};
+use client::{ElectionCost, Maintenance, MemberStatus, PeerStatus, PriorityBy, Workload};
 use member::{Mode, Role, Safety, Stand, Standing};
 use types::{InstanceId, Topology, Uid, Wins, boot_clock, since_boot};
 
@@ -206,6 +206,8 @@ struct Shown {
     active_list: Option<Vec<u32>>,
     /// Clients of `ctl lead`.
     attached: u32,
+    /// What their processes do and could do.
+    work: Option<Workload>,
     /// Without the end of a rest.
     maintenance: Maintenance,
     /// The end of a rest, since boot.
@@ -228,6 +230,7 @@ impl VisibleState {
             blank,
             active_list: None,
             attached: 0,
+            work: None,
             maintenance: Maintenance::default(),
             rests_until: None,
         };
@@ -290,8 +293,9 @@ impl VisibleState {
         self.stands_attached.store(stand == Stand::Attached, Ordering::Relaxed);
     }
 
-    pub(crate) fn set_attached(&self, clients: usize) {
-        lock(&self.shown).attached = clients as u32;
+    pub(crate) fn set_attached(&self, clients: usize, work: Option<Workload>) {
+        let mut shown = lock(&self.shown);
+        (shown.attached, shown.work) = (clients as u32, work);
     }
 
     pub(crate) fn set_mode(&self, Mode { number, by, paused, keeps }: Mode) {
@@ -373,6 +377,7 @@ impl VisibleState {
             attached: shown.attached,
             stands_attached: self.stands_attached.load(Ordering::Relaxed),
             maintenance: Maintenance { rests_until_ms, ..shown.maintenance },
+            work: shown.work,
         }
     }
 

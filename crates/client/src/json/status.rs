@@ -83,6 +83,9 @@ pub struct StatusMember {
     pub active_list: Option<Vec<u32>>,
     pub attached: Option<u32>,
     pub stands_attached: Option<bool>,
+    /// What the processes of attached clients do and could do, all together; null if none of them says so.
+    pub load: Option<f64>,
+    pub capacity: Option<f64>,
     /// It leads, and no better member takes over from it (`ctl transfer --hold`).
     pub held: Option<bool>,
     /// It does not stand until then (`ctl step-down --for`), in milliseconds since 1970.

@@ -19,7 +19,7 @@ pub(super) const CONFIG: &str = "cluster.toml";
 pub(super) const LOG: &str = "log";
 const OLDER_LOG: &str = "log.1";
 const SECRET: &str = "secret";
-const HTTP_TOKEN: &str = "http.token";
+pub(crate) const HTTP_TOKEN: &str = "http.token";
 const SECRET_BYTES: usize = 32;
 
 pub(super) fn member_directory(id: u32) -> String {
@@ -177,8 +177,58 @@ pub fn write_derived(directory: &Path, secret: &Secret, anew: bool) -> Result<()
     Ok(())
 }
 
-/// The config of a cluster whose members are 1, 2, ... at these addresses.
+/// The HTTP faces in a config, one address for each member.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Faces {
+    No,
+    /// As comments.
+    Suggested(Vec<String>),
+    Yes(Vec<String>),
+}
+
+impl Faces {
+    fn of(plan: &Plan) -> Self {
+        if plan.http_ports.is_empty() {
+            return Faces::No;
+        }
+        Faces::Yes(plan.http_ports.iter().map(|port| format!("127.0.0.1:{port}")).collect())
+    }
+
+    /// The face of the first member, where they have some.
+    pub(crate) fn first(&self) -> Option<&str> {
+        if let Faces::Yes(all) = self { all.first().map(String::as_str) } else { None }
+    }
+
+    fn token_line(&self) -> String {
+        match self {
+            Faces::No => String::new(),
+            Faces::Suggested(_) => format!(
+                "# http_token_file = \"{HTTP_TOKEN}\"  # 16 or more characters, mode 0600: what HTTP clients of other machines show\n"
+            ),
+            Faces::Yes(_) => format!("http_token_file = \"{HTTP_TOKEN}\"\n"),
+        }
+    }
+
+    fn line(&self, at: usize) -> String {
+        match self {
+            Faces::Suggested(all) => all.get(at).map(|http| {
+                let what =
+                    if at == 0 { "  # dashboard, metrics, /leader: `ctl init --http` writes these lines" } else { "" };
+                format!("# http = \"{http}\"{what}\n")
+            }),
+            Faces::Yes(all) => all.get(at).map(|http| format!("http = \"{http}\"\n")),
+            Faces::No => None,
+        }
+        .unwrap_or_default()
+    }
+}
+
+/// The config of a cluster whose members are 1, 2, ... at these addresses, with faces on loopback if the plan has ports for them.
 pub(crate) fn config_text(plan: &Plan, addresses: &[String]) -> String {
+    config_text_with(plan, addresses, &Faces::of(plan))
+}
+
+pub(crate) fn config_text_with(plan: &Plan, addresses: &[String], faces: &Faces) -> String {
     let mut text = format!(
         "# Written by ctl; `ctl config --example` explains every key.\n\n\
          [cluster]\nname = \"{}\"\ntopology = \"{}\"\nalgorithm = \"{}\"\nsafety = \"{}\"\n",
@@ -201,9 +251,7 @@ pub(crate) fn config_text(plan: &Plan, addresses: &[String]) -> String {
     if plan.chaos {
         text += "chaos = true\n";
     }
-    if !plan.http_ports.is_empty() {
-        let _ = writeln!(text, "http_token_file = \"{HTTP_TOKEN}\"");
-    }
+    text += &faces.token_line();
     if let Some(on_close) = &plan.on_close {
         let _ = write!(text, "\n[timing]\non_close = \"{on_close}\"\n");
     }
@@ -212,9 +260,7 @@ pub(crate) fn config_text(plan: &Plan, addresses: &[String]) -> String {
     }
     for (id, address) in (1u32..).zip(addresses) {
         let _ = write!(text, "\n[[peers]]\nid = {id}\naddress = \"{address}\"\n");
-        if let Some(port) = plan.http_ports.get(id as usize - 1) {
-            let _ = writeln!(text, "http = \"127.0.0.1:{port}\"");
-        }
+        text += &faces.line(id as usize - 1);
     }
     if plan.row.topology == algorithms::Topology::Graph {
         let links = plan.graph_links().into_iter().map(|(a, b)| format!("[{a}, {b}]"));

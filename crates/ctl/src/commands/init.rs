@@ -12,7 +12,8 @@ use types::Safety;
 
 use super::shared_args::{self, AlgorithmArg, TopologyArg, WinsArg};
 use crate::cluster::{
-    NODES_MAX, Plan, certificates, config_text, derived_files, hex_secret, write_derived, write_secret,
+    Faces, HTTP_TOKEN, NODES_MAX, Plan, certificates, config_text_with, derived_files, hex_secret, write_derived,
+    write_secret,
 };
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -28,7 +29,8 @@ use crate::output::Output;
   ctl init -n 3 alpha beta gamma
   ctl init -n 3 10.0.0.1 10.0.0.2 10.0.0.3:7500 --topology ring --dir deploy
   ctl init -n 5 127.0.0.1                 five on one host, at ports 7400, 7401, ...
-  ctl init --tls alpha beta gamma         certificates instead of secrets")]
+  ctl init --tls alpha beta gamma         certificates instead of secrets
+  ctl init --http alpha beta gamma        with dashboard, metrics and /leader at http://alpha:8400, ...")]
 pub(crate) struct Args {
     /// The number of members [default: the number of hosts]
     #[arg(short = 'n', long = "nodes", value_name = "N", value_parser = shared_args::nodes())]
@@ -54,10 +56,16 @@ pub(crate) struct Args {
     /// Certificates instead of secrets: one for each member, for operators and for readers, and their authority
     #[arg(long)]
     tls: bool,
+    /// Members serve HTTP (dashboard, metrics, load balancer checks) at this port of their hosts, and the next ones where a host has
+    /// several members; a token is written too. Without it the lines are comments in the config [default: 8400]
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "8400")]
+    http: Option<u16>,
     /// The directory of the files
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 }
+
+const HTTP_PORT: u16 = 8400;
 
 #[derive(Serialize)]
 struct Written {
@@ -66,6 +74,8 @@ struct Written {
     secret: PathBuf,
     operator_secret: PathBuf,
     reader_secret: PathBuf,
+    /// Null without --http.
+    http_token: Option<PathBuf>,
     nodes: u32,
 }
 
@@ -81,8 +91,12 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     // A restarted member that takes over again costs a second change of leader: a rolling restart needs one in all.
     let preempt = !row.can_wait;
     let plan = Plan { name: args.name.clone(), safety, wins: args.wins.wins, tls, preempt, ..Plan::new(nodes, row) };
+    let faces = faces(args, &addresses)?;
+    let http_token = args.http.map(|_| args.dir.join(HTTP_TOKEN));
+    never_replace(&http_token)?;
     if tls {
-        return with_certificates(&plan, &addresses, &args.dir, output);
+        let text = config_text_with(&plan, &addresses, &faces);
+        return with_certificates(&plan, &text, http_token.zip(faces.first()), &args.dir, output);
     }
     let (config, secret) = (args.dir.join("cluster.toml"), args.dir.join("secret"));
     let [(_, operator_secret), (_, reader_secret)] = derived_files(&args.dir);
@@ -91,10 +105,12 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     let own = hex_secret()?;
     write_secret(&secret, &own)?;
     write_derived(&args.dir, &Secret::from_bytes(own.as_bytes()).map_err(anyhow::Error::from)?, false)?;
-    write_config(&config, &plan, &addresses)?;
+    write_token(http_token.as_deref())?;
+    write_config(&config, &config_text_with(&plan, &addresses, &faces))?;
     if output.is_json() {
         let schema = "conclave.init/1";
-        return Ok(Output::json(&Written { schema, config, secret, operator_secret, reader_secret, nodes })?);
+        let written = Written { schema, config, secret, operator_secret, reader_secret, http_token, nodes };
+        return Ok(Output::json(&written)?);
     }
     let [shown, hidden, operator, reader] = [&config, &secret, &operator_secret, &reader_secret].map(|p| p.display());
     Ok(Output::words(format!(
@@ -103,7 +119,8 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
          node --config {shown} --id K --data-dir /var/lib/conclave\n\n\
          {operator} is for those who change what the cluster does (elect, step-down, transfer, chaos, lead), {reader} \
          for those who only ask. Copy one of them with {shown}, never {hidden}, to machines that run no member:\n  \
-         ctl --config {shown} --secret-file {reader} leader --wait 5s"
+         ctl --config {shown} --secret-file {reader} leader --wait 5s{}",
+        http_words(http_token.zip(faces.first()).as_ref())
     ))?)
 }
 
@@ -114,10 +131,48 @@ fn never_replace<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(),
         .hint("another --dir, or move the old files away"))
 }
 
-fn write_config(path: &Path, plan: &Plan, addresses: &[String]) -> Result<(), Failure> {
+fn write_token(path: Option<&Path>) -> Result<(), Failure> {
+    if let Some(path) = path {
+        write_secret(path, &hex_secret()?)?;
+    }
+    Ok(())
+}
+
+/// What the user is told of the HTTP faces.
+fn http_words(http: Option<&(PathBuf, &str)>) -> String {
+    let Some((token, first)) = http else { return String::new() };
+    format!(
+        "\n\nThe members serve HTTP without encryption: http://{first}/ is the dashboard. {0} (mode 0600) is what clients of \
+         other machines show, and all who change something: copy {0} to every host too.",
+        token.display()
+    )
+}
+
+/// Members of one host have ports that follow each other.
+fn faces(args: &Args, addresses: &[String]) -> Result<Faces, Failure> {
+    let first = args.http.unwrap_or(HTTP_PORT);
+    let host = |address: &String| address.rsplit_once(':').map_or(address.clone(), |(host, _)| host.to_owned());
+    let hosts: Vec<String> = addresses.iter().map(host).collect();
+    let mut all = Vec::new();
+    for (at, host) in hosts.iter().enumerate() {
+        let before = hosts[..at].iter().filter(|other| *other == host).count();
+        let port = u16::try_from(before).ok().and_then(|before| first.checked_add(before)).filter(|&port| port > 0);
+        let port = port.ok_or_else(|| Failure::usage(format!("no port for HTTP at {host}, from {first} on")))?;
+        let face = format!("{host}:{port}");
+        if args.http.is_some() && addresses.contains(&face) {
+            return Err(
+                Failure::usage(format!("{face} is the address of a member")).hint("--http=PORT takes another port")
+            );
+        }
+        all.push(face);
+    }
+    Ok(if args.http.is_some() { Faces::Yes(all) } else { Faces::Suggested(all) })
+}
+
+fn write_config(path: &Path, text: &str) -> Result<(), Failure> {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     let mut file = file.with_context(|| format!("cannot create {}", path.display()))?;
-    Ok(file.write_all(config_text(plan, addresses).as_bytes())?)
+    Ok(file.write_all(text.as_bytes())?)
 }
 
 #[derive(Serialize)]
@@ -127,21 +182,32 @@ struct WrittenCertificates {
     ca: PathBuf,
     ca_key: PathBuf,
     certificates: Vec<PathBuf>,
+    /// Null without --http.
+    http_token: Option<PathBuf>,
     nodes: u32,
 }
 
-fn with_certificates(plan: &Plan, addresses: &[String], dir: &Path, output: Output) -> Result<(), Failure> {
+fn with_certificates(
+    plan: &Plan,
+    text: &str,
+    http: Option<(PathBuf, &str)>,
+    dir: &Path,
+    output: Output,
+) -> Result<(), Failure> {
     let (config, ca, ca_key) = (dir.join("cluster.toml"), dir.join(certificates::CA), dir.join(certificates::CA_KEY));
     let holders = certificates::holders(dir, plan.nodes);
     let own = holders.iter().flat_map(|(_, certificate, key)| [certificate, key]);
     never_replace([&config, &ca, &ca_key].into_iter().chain(own))?;
     std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     certificates::write_all(dir, plan.nodes, SystemTime::now() + certificates::VALID)?;
-    write_config(&config, plan, addresses)?;
+    let (words, http_token) = (http_words(http.as_ref()), http.map(|(token, _)| token));
+    write_token(http_token.as_deref())?;
+    write_config(&config, text)?;
     if output.is_json() {
         let certificates = holders.into_iter().map(|(_, certificate, _)| certificate).collect();
         let (schema, nodes) = ("conclave.init/1", plan.nodes);
-        return Ok(Output::json(&WrittenCertificates { schema, config, ca, ca_key, certificates, nodes })?);
+        let written = WrittenCertificates { schema, config, ca, ca_key, certificates, http_token, nodes };
+        return Ok(Output::json(&written)?);
     }
     let [shown, ca, hidden] = [&config, &ca, &ca_key].map(|path| path.display());
     let dir = dir.display();
@@ -152,7 +218,7 @@ fn with_certificates(plan: &Plan, addresses: &[String], dir: &Path, output: Outp
          node --config {shown} --id K --data-dir /var/lib/conclave\n\n\
          {dir}/operator.pem and its key are for those who change what the cluster does, {dir}/reader.pem and its key for \
          those who only ask:\n  ctl --config {shown} --certificate {dir}/reader.pem leader --wait 5s\n\n\
-         Keep {hidden} here: every process that reads it can make certificates. They expire in a year; `ctl secret rotate` makes new ones."
+         Keep {hidden} here: every process that reads it can make certificates. They expire in a year; `ctl secret rotate` makes new ones.{words}"
     ))?)
 }
 

@@ -2,6 +2,7 @@
 
 mod deadlines;
 mod keep;
+mod load;
 mod member;
 mod run;
 
@@ -11,8 +12,9 @@ use std::time::Duration;
 use client::{Attachment, ClientError, Notice, Role, format_duration};
 
 use self::deadlines::Terms;
+use self::load::Load;
 use self::member::{Answer, Member, Poller, Unreached};
-use self::run::Run;
+use self::run::{Pipes, Run};
 use crate::args::Globals;
 use crate::connection_options::Target;
 use crate::failure::{Exit, Failure, remark};
@@ -57,6 +59,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = client::parse_duration)]
     progress: Option<Duration>,
 
+    /// The command writes lines `LOAD CAPACITY` (two numbers: what it does now and the most that it could do) to the descriptor in
+    /// CONCLAVE_LOAD_FD; `ctl status` and the metrics of the member show the newest
+    #[arg(long)]
+    load: bool,
+
     /// Wait this long for leadership; 0 does not wait [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = client::parse_duration)]
     wait: Option<Duration>,
@@ -89,6 +96,7 @@ async fn once(
 ) -> Result<(), Failure> {
     // Before the guard is started, which inherits it.
     let progress = args.progress.map(Progress::new).transpose()?;
+    let load = args.load.then(Load::new).transpose()?;
     let target = Target::election_only(globals)?;
     let mut member = Member::choose(&target, globals, args.id)?;
     let client = member.reach().await?;
@@ -109,7 +117,7 @@ async fn once(
         number = signals.deadly() => return Err(Failure::passed((128 + number) as u8)),
     };
     *reached = Some(member.address().to_owned());
-    Run::start(args, &member, terms, accession, progress)?.finish(poller, signals).await
+    Run::start(args, &member, terms, accession, Pipes { progress, load })?.finish(poller, signals).await
 }
 
 /// The member leads.

@@ -43,6 +43,7 @@ const CTL_VARIABLES: &[(&str, &str)] = &[
         "Set for the command of `ctl lead` and `ctl lock`: the fencing token and the epoch.",
     ),
     ("CONCLAVE_LOCK", "Set for the command of `ctl lock`: the name of the lock."),
+    ("CONCLAVE_LOAD_FD", "Set with lead --load: the descriptor that the command writes LOAD CAPACITY lines to."),
     ("CONCLAVE_PROGRESS_FD", "Set with --progress: the descriptor that the command writes to."),
 ];
 

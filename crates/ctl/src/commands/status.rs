@@ -191,6 +191,11 @@ fn attached(document: &Status, output: Output) -> String {
     if !some.is_empty() {
         let _ = writeln!(lines, "commands of `ctl lead` are attached to {}", some.join(", "));
     }
+    for member in &document.members {
+        if let (Some(id), Some(load), Some(capacity)) = (member.id, member.load, member.capacity) {
+            let _ = writeln!(lines, "the command at {id} does {load} of {capacity}{}", share(load, capacity));
+        }
+    }
     let leader = document.leader.map(|leader| leader.to_string());
     if let Some(leader) = leader.filter(|leader| !some.is_empty() && !some.contains(leader)) {
         let warning = output.paint(Ink::Yellow, "NO WORKER");
@@ -200,6 +205,11 @@ fn attached(document: &Status, output: Output) -> String {
         let _ = writeln!(lines, "{} do not stand: nothing is attached to them (stand = \"attached\")", idle.join(", "));
     }
     lines
+}
+
+/// How much of what it could do a command does, in words.
+fn share(load: f64, capacity: f64) -> String {
+    if capacity > 0.0 { format!(" ({:.0} %)", 100.0 * load / capacity) } else { String::new() }
 }
 
 /// Orders of operators that last for a while.

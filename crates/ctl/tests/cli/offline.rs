@@ -360,8 +360,44 @@ fn init_writes_a_config_and_a_private_secret_and_replaces_neither() {
     assert_eq!(std::fs::read(&secret).unwrap(), before);
     let output = ctl(scratch.path(), &["init", "alpha", "--dir", "json", "-o", "json"]);
     let [line] = &json_lines(&output)[..] else { panic!("one object") };
-    assert_eq!(keys(line), ["config", "nodes", "operator_secret", "reader_secret", "schema", "secret"]);
+    assert_eq!(keys(line), ["config", "http_token", "nodes", "operator_secret", "reader_secret", "schema", "secret"]);
+    assert_eq!(line["http_token"], serde_json::Value::Null);
     assert_eq!(line["reader_secret"], "json/reader.secret");
+}
+
+#[test]
+fn init_writes_where_members_serve_http_as_comments_unless_it_is_asked_for() {
+    use std::os::unix::fs::PermissionsExt;
+    let scratch = Scratch::new("cli").unwrap();
+    let written = |arguments: &[&str], dir: &str| {
+        let output = ctl(scratch.path(), &[&["init", "--dir", dir], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        (stdout(&output), std::fs::read_to_string(scratch.path().join(dir).join("cluster.toml")).unwrap())
+    };
+    let parse =
+        |text: &str| node::config::Config::parse(text, scratch.path()).unwrap_or_else(|error| panic!("{error}"));
+    let faces = |text: &str| {
+        let peers = parse(text).peers.into_iter();
+        peers.filter_map(|peer| peer.http).collect::<Vec<_>>()
+    };
+    let (words, text) = written(&["alpha", "beta"], "plain");
+    assert!(faces(&text).is_empty() && !words.contains("http"), "{text}");
+    assert!(!scratch.path().join("plain/http.token").exists());
+    // What the comments say works.
+    let uncommented = text.replace("# http = ", "http = ").replace("# http_token_file = ", "http_token_file = ");
+    assert_eq!(faces(&uncommented), ["alpha:8400", "beta:8400"]);
+    assert!(parse(&uncommented).http_token_file.is_some());
+    for (hosts, dir) in [(&["-n", "3", "--http", "127.0.0.1"][..], "one"), (&["--tls", "--http", "alpha"], "tls")] {
+        let (words, text) = written(hosts, dir);
+        let token = scratch.path().join(dir).join("http.token");
+        assert_eq!(std::fs::metadata(token).unwrap().permissions().mode() & 0o777, 0o600);
+        let first = faces(&text)[0].clone();
+        assert!(words.contains(&format!("http://{first}/")) && words.contains("http.token"), "{words}");
+    }
+    let (_, text) = written(&["--http=9000", "10.0.0.1:7400", "beta", "10.0.0.1:7401"], "ports");
+    assert_eq!(faces(&text), ["10.0.0.1:9000", "beta:9000", "10.0.0.1:9001"]);
+    let taken = ctl(scratch.path(), &["init", "--http=7400", "alpha", "--dir", "taken"]);
+    assert_eq!(taken.status.code(), Some(2), "{}", stderr(&taken));
 }
 
 #[test]

@@ -84,6 +84,19 @@ fn attached(document: &Value) -> Vec<u64> {
     document["members"].as_array().unwrap().iter().filter_map(|member| member["attached"].as_u64()).collect()
 }
 
+/// Asks until the status fits.
+async fn until(live: &Live, fits: impl Fn(&Value) -> bool) -> (String, Value) {
+    let looking = async {
+        loop {
+            let (text, document) = status(live).await;
+            if fits(&document) {
+                return (text, document);
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.expect("a status that fits")
+}
+
 /// Waits until the members tell of so many attached commands.
 async fn until_attached(live: &Live, wanted: &[u64]) -> (String, Value) {
     let looking = async {
@@ -114,6 +127,53 @@ async fn a_leader_without_a_worker_is_visible() {
     assert!(!text.contains("NO WORKER") && text.contains("attached to 1, 3"), "{text}");
     assert_eq!(working.ends(Signal::TERM).await, Some(143), "a signal ends --keep");
     assert_eq!(waiting.ends(Signal::INT).await, Some(130));
+}
+
+/// The lines of a worker reach its member's status and metrics, and are gone with the worker.
+#[tokio::test]
+async fn a_worker_says_how_much_it_does_and_could_do() {
+    let plan = testkit::http::with_faces(plan("quorum"));
+    let port = plan.http_ports[2];
+    let mut live = Live::start_with(&plan, PATIENT);
+    live.agreement_on(3, ALL).await;
+    // Lines that are no workload are left out; the newest one counts.
+    let script = "{ echo 1 2; echo NaN 2; echo 7.5 30; } > /dev/fd/$CONCLAVE_LOAD_FD; echo up; exec sleep 1000";
+    let mut worker = Worker::start(&live, &["--id", "3", "--load"], script);
+    worker.says("up").await;
+    worker.remarks("not LOAD CAPACITY").await;
+    let (text, document) = until(&live, |document| document["members"][2]["load"] == 7.5).await;
+    assert!(text.contains("the command at 3 does 7.5 of 30 (25 %)"), "{text}");
+    assert_eq!((&document["members"][2]["capacity"], &document["members"][0]["load"]), (&30.0.into(), &Value::Null));
+    let metrics = testkit::http::get(port, "/metrics").await.body;
+    for line in ["conclave_worker_load 7.5", "conclave_worker_capacity 30.0", "# TYPE conclave_worker_load gauge"] {
+        assert!(metrics.lines().any(|told| told == line), "{line} in {metrics}");
+    }
+    // A client that is attached to nothing has nothing to say, and numbers of the wire have bounds.
+    let stranger = live.client(3).await;
+    let work = |text: &str| text.parse::<client::Workload>().unwrap();
+    let refused = stranger.request(client::Request::Work(work("1 1"))).await;
+    assert!(
+        matches!(&refused, Err(client::ClientError::Failed { reason, .. }) if reason.contains("attach")),
+        "{refused:?}"
+    );
+    let huge: client::Workload =
+        serde_json::from_str(r#"{"load":{"thousandths":18446744073709551615},"capacity":{"thousandths":1}}"#).unwrap();
+    let attachment = live.client(3).await.attach(std::time::Duration::ZERO).await.unwrap();
+    let refused = attachment.report(huge).await;
+    assert!(
+        matches!(&refused, Err(client::ClientError::Failed { reason, .. }) if reason.contains("at most")),
+        "{refused:?}"
+    );
+    drop(attachment);
+    let attachment = live.client(3).await.attach(std::time::Duration::ZERO).await.unwrap();
+    attachment.report(work("2.5 10")).await.unwrap();
+    until(&live, |document| document["members"][2]["load"] == 10.0 && document["members"][2]["capacity"] == 40.0).await;
+    drop(attachment);
+    until(&live, |document| document["members"][2]["load"] == 7.5).await;
+    assert_eq!(worker.ends(Signal::TERM).await, Some(143));
+    until(&live, |document| document["members"][2]["load"].is_null()).await;
+    let metrics = testkit::http::get(port, "/metrics").await.body;
+    assert!(!metrics.lines().any(|line| line.starts_with("conclave_worker_load ")), "{metrics}");
 }
 
 /// Member 3 has the highest id, and no work of its own: it votes, and never leads while nothing is attached to it.

@@ -67,8 +67,11 @@ pub(super) fn all(draft: &Draft, config: &Config, problems: &mut Problems) {
     } else {
         peers(draft, config, problems);
     }
-    if let Some(listen) = draft.cluster.listen.as_ref().filter(|_| draft.cluster.join.is_none()) {
-        problems.push(listen.line, "listen in [cluster] is for a member with join", "write it in a [[peers]] table");
+    for (key, found) in [("listen", &draft.cluster.listen), ("http", &draft.cluster.http)] {
+        if let Some(found) = found.as_ref().filter(|_| draft.cluster.join.is_none()) {
+            let message = format!("{key} in [cluster] is for a member with join");
+            problems.push(found.line, message, "write it in a [[peers]] table");
+        }
     }
     addresses(&draft.peers, problems);
     secret(draft, config, problems);
@@ -120,6 +123,10 @@ fn joining(draft: &Draft, join: &Found<Vec<Found<String>>>, config: &Config, pro
             problems.push(listen.line, message, "write listen = \"0.0.0.0:7400\"");
         }
         Some(_) => {}
+    }
+    if let Some(http) = draft.cluster.http.as_ref().filter(|http| split_address(&http.value).is_none()) {
+        let message = format!("http = {:?} is not a host and a port", http.value);
+        problems.push(http.line, message, "write http = \"host:8400\" (IPv6: \"[::1]:8400\")");
     }
 }
 

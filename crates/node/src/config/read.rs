@@ -63,6 +63,7 @@ pub(super) struct Cluster {
     pub(super) bootstrap: Option<Found<Bootstrap>>,
     pub(super) join: Option<Found<Vec<Found<String>>>>,
     pub(super) listen: Option<Found<String>>,
+    pub(super) http: Option<Found<String>>,
     pub(super) http_token_file: Option<Found<String>>,
     /// Is the key present, readable or not?
     pub(super) says_name: bool,
@@ -168,6 +169,7 @@ fn cluster(reader: &mut Reader<'_>, section: &Section<'_>) -> Cluster {
         bootstrap: reader.choice(section, "bootstrap", &BOOTSTRAPS),
         join: reader.strings(section, "join"),
         listen: reader.string(section, "listen"),
+        http: reader.string(section, "http"),
         http_token_file: reader.string(section, "http_token_file"),
         says_name: section.has("name"),
     }
@@ -278,6 +280,7 @@ fn resolve(draft: &Draft, row: &'static Row, path: &Path) -> Config {
         listen: value(&cluster.listen),
         links: draft.links.iter().flat_map(|links| links.value.iter().map(pair)).collect(),
         secret_file: cluster.secret_file.as_ref().map(|file| beside(path, &file.value)),
+        http: value(&cluster.http),
         http_token_file: cluster.http_token_file.as_ref().map(|file| beside(path, &file.value)),
         secret_permissions: cluster.secret_permissions.map(|found| found.value).unwrap_or_default(),
         tls: draft.tls.as_ref().map(|tls| {

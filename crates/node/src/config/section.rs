@@ -30,6 +30,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "bootstrap",
             "join",
             "listen",
+            "http",
             "http_token_file",
         ],
     ),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use client::{GRACE_MAX, Response};
+use client::{GRACE_MAX, Response, Workload};
 use transport::{ClientId, Net};
 
 use super::reply;
@@ -14,6 +14,8 @@ use crate::publisher::{STREAMS_MAX, Subscription};
 pub(super) struct Attached {
     /// With the time that each may need to stop.
     clients: BTreeMap<Subscription, Duration>,
+    /// What the processes of some of them do and could do.
+    work: BTreeMap<ClientId, Workload>,
     /// Attached; they are answered once a majority of the voters knows of the child.
     waiting: Vec<Subscription>,
     /// The last value that the member was told.
@@ -54,7 +56,22 @@ impl Attached {
         self.clients.keys().any(|attached| attached.client == client)
     }
 
+    /// False if this client is not attached.
+    pub(super) fn report(&mut self, client: ClientId, work: Workload) -> bool {
+        let known = self.has(client);
+        if known {
+            self.work.insert(client, work);
+        }
+        known
+    }
+
+    /// Of all processes together.
+    pub(super) fn work(&self) -> Option<Workload> {
+        Workload::sum(self.work.values().copied())
+    }
+
     pub(super) fn gone(&mut self, client: ClientId) {
+        self.work.remove(&client);
         self.clients.retain(|attached, _| attached.client != client);
         self.waiting.retain(|waits| waits.client != client);
         self.stopping &= !self.clients.is_empty();

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use client::{Announcement, Call, CallId, Cause, FailCode, Happened, Ordered, Reply, Request, Response, Transition};
+use client::{
+    Amount, Announcement, Call, CallId, Cause, FailCode, Happened, Ordered, Reply, Request, Response, Transition,
+    Workload,
+};
 use member::{OnClose, Role};
 use transport::{ClientId, Net, codec, is_next_for_a_test};
 use types::{InstanceId, NodeId};
@@ -95,6 +98,7 @@ impl Daemon {
                     Some(too_many_streams())
                 };
             }
+            Request::Work(work) => self.report_work(asked, instance, work),
             Request::LockSession => return self.lock_session(asked),
             Request::Lock(ref message) => return self.lock_message(asked, message.clone()),
             Request::Locks { ref only, ref after } => self.lock_page(only.as_ref(), after.as_ref()),
@@ -150,6 +154,17 @@ impl Daemon {
         // The end of this leadership is decided, and its announcement waits for the disk: no child may begin.
         let ends = !leads && running.shown.standing().role == Role::Leader;
         running.attached.add((asked, grace), voters_first, ends, &mut self.net)
+    }
+
+    fn report_work(&mut self, asked: Subscription, instance: InstanceId, work: Workload) -> Response {
+        if !work.is_valid() {
+            return failed(FailCode::BadRequest, format!("an amount of work is at most {}", Amount::MAX));
+        }
+        let running = self.instances.get_mut(&instance);
+        if running.is_some_and(|running| running.attached.report(asked.client, work)) {
+            return Response::Done;
+        }
+        failed(FailCode::BadRequest, "this client is not attached: attach first, over the same connection".into())
     }
 
     fn faults_changed(&mut self) {

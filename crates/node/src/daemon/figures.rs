@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use client::{Announcement, Happened, Transition};
+use client::{Announcement, Happened, Transition, Workload};
 use face::{Figures, Histogram, LockFigures, PeerQueue};
 use tokio::sync::oneshot;
 use types::{InstanceId, NodeId, since_boot};
@@ -93,6 +93,7 @@ impl Daemon {
             peer_queues: self.roster.others().map(|peer| queue(peer.uid.id)).collect(),
             attached_children: self.instances.values().map(|running| running.attached.len() as u64).sum(),
             clients: self.net.clients() as u64,
+            work: Workload::sum(self.instances.values().filter_map(|running| running.attached.work())),
         }
     }
 }

@@ -55,6 +55,24 @@ async fn the_page_follows_a_live_cluster_without_being_loaded_again() {
     page.logged_no_error();
 }
 
+/// No request of the page is ever answered, and yet it shows the members: they came with it.
+#[tokio::test]
+async fn the_first_picture_waits_for_no_answer() {
+    if !browser::works() {
+        return;
+    }
+    let mut page = Page::of_quorum().await;
+    let (leader, _) = page.live.agreement(ALL).await;
+    let silent = json!({ "source": "window.fetch = () => new Promise(() => {});" });
+    page.browser.devtools("Page.addScriptToEvaluateOnNewDocument", &silent);
+    page.browser.go(&format!("{}/", page.address(leader)));
+    page.shows_leader(leader, "All 5 members agree.").await;
+    assert_eq!((page.count("[data-node]"), page.count("#member-table tbody tr")), (5, 5));
+    let state = page.browser.script("return document.getElementById('link').dataset.state");
+    assert_eq!(state, json!("connecting"), "nothing was answered");
+    page.logged_no_error();
+}
+
 fn others(without: &[u32]) -> Vec<u32> {
     ALL.iter().copied().filter(|id| !without.contains(id)).collect()
 }

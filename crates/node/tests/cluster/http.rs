@@ -1,5 +1,6 @@
 //! The HTTP face of real processes: every route, every refusal, and what clients that misbehave can do.
 
+mod door;
 mod events;
 mod lock_sessions;
 pub(crate) mod metrics;

@@ -231,6 +231,26 @@ async fn a_blank_third_member_joins_by_an_address_and_votes() {
 }
 
 #[tokio::test]
+async fn a_member_that_joins_serves_http_where_its_config_says() {
+    let mut changing = Changing::start(2, 3);
+    changing.agreement().await;
+    changing.live.voting(&[1, 2]).await;
+    changing.make_joiner(3);
+    let port = testkit::free_ports_elsewhere(1).unwrap()[0];
+    let config = format!("{}.3", changing.live.cluster.config().display());
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("[cluster]\n", &format!("[cluster]\nhttp = \"127.0.0.1:{port}\"\n"))).unwrap();
+    changing.reach(Change::List(listed(3, PeerRole::Learner, &changing.address(3)))).await;
+    changing.live.cluster.start(3).unwrap();
+    changing.reach(Change::List(listed(3, PeerRole::Member, &changing.address(3)))).await;
+    changing.inside.insert(3);
+    let (leader, _) = changing.agreement().await;
+    let status = testkit::http::get(port, "/v1/status").await.json();
+    assert_eq!((&status["leader"], status["members"].as_array().map(Vec::len)), (&leader.into(), Some(3)), "{status}");
+    assert_eq!(testkit::http::get(port, "/metrics").await.code, 200);
+}
+
+#[tokio::test]
 async fn a_voter_that_was_made_a_learner_is_made_a_voter_again_without_a_restart() {
     let mut changing = Changing::start(3, 3);
     let (leader, _) = changing.agreement().await;

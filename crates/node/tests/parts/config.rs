@@ -731,6 +731,9 @@ fn a_member_that_is_to_be_added_has_addresses_instead_of_a_list() {
     assert!(config.start_as(NodeId(70_000)).is_err());
     assert!(config.first_list().members.is_empty());
     assert_eq!(config.bootstrap, Bootstrap::Manual, "it never begins a cluster");
+    assert_eq!(config.http_addresses(NodeId(6)), None);
+    let faced = parse(&format!("{JOINING}http = \"n6:8406\"\n")).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(faced.http_addresses(NodeId(6)), Some(("n6:8406".to_owned(), "0.0.0.0:8406".to_owned())));
     assert_eq!(good().bootstrap, Bootstrap::Auto);
     assert_eq!(parse(&changed("[timing]", "bootstrap = \"manual\"\n[timing]")).unwrap().bootstrap, Bootstrap::Manual);
 }
@@ -754,6 +757,11 @@ fn a_join_that_cannot_be_is_refused_with_its_line() {
         (
             "config/x.toml:6: listen in [cluster] is for a member with join",
             changed("[timing]", "listen = \"127.0.0.1:1\"\n[timing]"),
+        ),
+        ("config/x.toml:5: http = \"8406\" is not a host and a port", format!("{JOINING}http = \"8406\"\n")),
+        (
+            "config/x.toml:6: http in [cluster] is for a member with join",
+            changed("[timing]", "http = \"127.0.0.1:1\"\n[timing]"),
         ),
         ("config/x.toml:6: unknown bootstrap \"now\"", changed("[timing]", "bootstrap = \"now\"\n[timing]")),
     ];

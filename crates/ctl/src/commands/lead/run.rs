@@ -4,18 +4,26 @@ use std::os::fd::AsFd;
 
 use algorithms::{Epoch, Token};
 use client::{Attachment, Cause, ClientError, Notice, Role, Transition};
+use tokio::sync::watch;
 
 use super::deadlines::Terms;
+use super::load::{self, Load};
 use super::member::{Answer, Member, Poller, Unreached};
 use super::{Accession, Args};
 use crate::failure::{Exit, Failure};
 use crate::guard::{self, Charge, End, Progress, Signals, Turn};
 
+/// What the command writes to `ctl`.
+pub(super) struct Pipes {
+    pub(super) progress: Option<Progress>,
+    pub(super) load: Option<Load>,
+}
+
 pub(super) struct Run {
     id: u32,
     epoch: u64,
     charge: Charge,
-    progress: Option<Progress>,
+    pipes: Pipes,
     /// Kept to the end: when it closes, the member knows that no child runs any more.
     attachment: Attachment,
     /// Why the member did not confirm its leadership at the last poll.
@@ -28,12 +36,15 @@ impl Run {
         member: &Member,
         terms: Terms,
         accession: Accession,
-        mut progress: Option<Progress>,
+        mut pipes: Pipes,
     ) -> Result<Self, Failure> {
         let Accession { attachment, epoch, deadlines } = accession;
         let token = Token::leader(Epoch(epoch));
         let mut environment = vec![("CONCLAVE_TOKEN", token.to_string()), ("CONCLAVE_EPOCH", epoch.to_string())];
-        if let Some(progress) = &mut progress {
+        if let Some(load) = &pipes.load {
+            environment.push(("CONCLAVE_LOAD_FD", load.descriptor()));
+        }
+        if let Some(progress) = &mut pipes.progress {
             environment.push(("CONCLAVE_PROGRESS_FD", progress.descriptor()));
             progress.begin();
         }
@@ -45,7 +56,7 @@ impl Run {
             grace: terms.grace,
             handover: terms.handover,
         })?;
-        Ok(Run { id: member.id(), epoch, charge, progress, attachment, silent: None })
+        Ok(Run { id: member.id(), epoch, charge, pipes, attachment, silent: None })
     }
 
     /// No process of the command is left when this returns.
@@ -58,6 +69,8 @@ impl Run {
 
     async fn follow(&mut self, poller: Poller, signals: &mut Signals) -> std::io::Result<End> {
         let (mut answers, asking) = poller.keep_asking();
+        let (newest, to_tell) = watch::channel(None);
+        let telling = tokio::spawn(load::tell(self.attachment.reporter(), to_tell));
         let end = loop {
             let lost = self.charge.is_lost();
             tokio::select! {
@@ -68,15 +81,22 @@ impl Run {
                 },
                 notice = self.attachment.next(), if !lost => self.hear(notice)?,
                 Some(answer) = answers.recv(), if !lost => self.take(answer)?,
-                written = Progress::next_of(&mut self.progress), if !lost => {
+                written = Progress::next_of(&mut self.pipes.progress), if !lost => {
                     written?;
-                    if let Some(progress) = self.progress.as_ref().filter(|progress| progress.is_stalled()) {
+                    if let Some(progress) = self.pipes.progress.as_ref().filter(|progress| progress.is_stalled()) {
                         self.charge.give_up(progress.complaint())?;
                     }
+                }
+                // Read to the end: a command that is told to stop must not hang in a write.
+                work = Load::next_of(&mut self.pipes.load) => {
+                    let _ = newest.send(Some(work?));
                 }
             }
         };
         asking.abort();
+        // Its connection tells the member that the command may still run.
+        telling.abort();
+        let _ = telling.await;
         Ok(end)
     }
 

@@ -46,7 +46,16 @@ async fn a_member_measures_its_leadership_its_peers_and_its_disk() {
     assert_eq!(peers.count(), 2, "{text}");
     assert!(text.contains("conclave_messages_total{kind=\"heartbeat\",direction=\"sent\"}"), "{text}");
     let other = ports[leader as usize % 3];
-    let before = value(&until(other, "/metrics", |_| true).await.body, "conclave_leader_changes_total");
+    let follower = until(other, "/metrics", |answer| value(&answer.body, "conclave_epoch") == epoch as f64).await.body;
+    for (name, expected) in [
+        ("conclave_is_leader", 0.0),
+        ("conclave_has_leader", 1.0),
+        ("conclave_fencing_token", 0.0),
+        ("conclave_lease_seconds_left", 0.0),
+    ] {
+        assert_eq!(value(&follower, name), expected, "{name} of a follower");
+    }
+    let before = value(&follower, "conclave_leader_changes_total");
     live.kill(leader).await;
     let survivors: Vec<u32> = [1, 2, 3].into_iter().filter(|&id| id != leader).collect();
     live.agreement(&survivors).await;
@@ -64,8 +73,9 @@ async fn every_metric_is_described_once_with_its_type() {
     let mut described = BTreeSet::new();
     for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
         let (name, kind) = line.split_once(' ').unwrap();
-        assert!(matches!(kind, "gauge" | "counter" | "histogram"), "{line}");
-        assert!(known.contains(name) && described.insert(name.to_owned()), "{line}");
+        let (_, written, _) = face::METRIC_NAMES.iter().find(|(known, ..)| *known == name).expect(line);
+        assert_eq!(kind, written.as_str().replace("info", "gauge"), "{name}");
+        assert!(described.insert(name.to_owned()), "{line} twice");
         assert!(text.contains(&format!("# HELP {name} ")), "{name}");
     }
     let missing: Vec<&String> = known.difference(&described).collect();

@@ -15,8 +15,10 @@ async fn the_page_and_the_description_are_served_to_all() {
     let page = get(port, "/").await;
     assert_eq!((page.code, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     assert!(page.body.contains("Conclave"));
-    let head = ask(port, "HEAD", "/", "", "").await;
-    assert_eq!((head.code, head.header("content-length")), (200, page.header("content-length")));
+    assert_eq!(ask(port, "HEAD", "/", "", "").await.code, 200);
+    let script = get(port, "/assets/app.js").await;
+    let head = ask(port, "HEAD", "/assets/app.js", "", "").await;
+    assert_eq!((head.code, head.header("content-length")), (200, script.header("content-length")));
     let description = get(port, "/v1/openapi.json").await.json();
     assert_eq!(description["openapi"], "3.1.0");
     for (path, methods) in description["paths"].as_object().unwrap() {
@@ -29,6 +31,30 @@ async fn the_page_and_the_description_are_served_to_all() {
             assert!(!matches!(code, 404 | 405), "{method} {path}: {code}");
         }
     }
+}
+
+/// What the page carries for its first picture.
+fn carried(page: &str) -> &str {
+    let (_, from) = page.split_once("<script type=\"application/json\" id=\"first\">").expect("the element");
+    from.split_once("</script>").expect("its end").0
+}
+
+#[tokio::test]
+async fn the_page_carries_the_state_for_those_who_may_read_it() {
+    let plan = plan(3, Safety::Quorum);
+    let port = plan.http_ports[0];
+    let mut live = Live::start(&plan);
+    let (leader, _) = live.agreement(&[1, 2, 3]).await;
+    let page = super::until(port, "/", |page| carried(&page.body).contains("AGREED")).await;
+    let state: serde_json::Value = serde_json::from_str(carried(&page.body)).expect("JSON");
+    assert_eq!((&state["schema"], &state["leader"]), (&"conclave.status/1".into(), &leader.into()));
+    assert_eq!(state["members"].as_array().map(Vec::len), Some(3));
+    // A proxy speaks for a client elsewhere, which would have to show the token.
+    let elsewhere = ask(port, "GET", "/", "Host: localhost\r\nX-Forwarded-For: 10.0.0.1\r\n", "").await;
+    assert_eq!((elsewhere.code, carried(&elsewhere.body)), (200, ""));
+    let wrong = ask(port, "GET", "/", "Authorization: Bearer wrong\r\n", "").await;
+    assert_eq!((wrong.code, carried(&wrong.body)), (200, ""));
+    assert_eq!(ask(port, "GET", "/", "Host: evil.example\r\n", "").await.code, 421);
 }
 
 #[tokio::test]
