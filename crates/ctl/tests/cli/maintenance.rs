@@ -52,9 +52,9 @@ async fn a_paused_cluster_keeps_its_leader_and_elects_when_it_is_resumed() {
     let paused = live.json(&["pause"]).await.0;
     assert_eq!(paused["keeps"], 3, "{paused}");
     assert_eq!(paused["members"], serde_json::json!(ALL), "{paused}");
-    let text = stdout(&live.ctl(&["status"]).await);
-    assert!(text.contains("PAUSED: no elections") && text.contains("AGREED: 3 leads"), "{text}");
-    assert!(stdout(&live.ctl(&["explain"]).await).contains("The cluster is PAUSED: only 3 stands"));
+    let paused = |text: &str| text.contains("PAUSED: no elections") && text.contains("AGREED: 3 leads");
+    live.ctl_until(&["status"], paused).await;
+    live.ctl_until(&["explain"], |text| text.contains("The cluster is PAUSED: only 3 stands")).await;
     refused(&live.ctl(&["step-down"]).await, 1, &["the cluster is paused"]);
     live.kill(3).await;
     let nobody = live.statuses_that(&[1, 2], |all| all.iter().all(|status| status.leader.is_none())).await;
