@@ -108,10 +108,11 @@ async fn it_follows_members_locks_elections_and_events_in_a_small_terminal() {
         return;
     }
     let mut live = cluster(PATIENT).await;
+    let terminal = Terminal::start((80, 24), "", &top(&live.cluster.config(), ""));
+    terminal.shows(&["No lock is held."]).await;
     // Of the first election a member that started late knows nothing; of this one all do.
     done(&live.ctl(&["elect"]).await);
     let (leader, _) = live.agreement(ALL).await;
-    let terminal = Terminal::start((80, 24), "", &top(&live.cluster.config(), ""));
     let leads = format!("{leader} leads in epoch");
     let parts = ["Members (3)", "ROLE", "HEARD", "Last election", "(theory ", "coordinator ", "Events", "read-only"];
     let first = ["AGREED", &leads, "3 of 3 reachable", "No lock is held."];
