@@ -27,17 +27,23 @@ has() {
     command -v "$1" >/dev/null 2>&1
 }
 
-# Builds the binaries. Cargo itself knows whether there is anything to do, and shows its progress.
-build() {
+# Builds with these arguments of cargo, unless CONCLAVE_BIN is set. Cargo itself knows whether there is anything to do, and shows its
+# progress the first time: where the program, the first argument, is missing. The second argument says what is built.
+compile() {
+    local program=$1 what=$2 quiet=(--quiet)
+    shift 2
     [[ -z ${CONCLAVE_BIN:-} ]] || return 0
     if ! has cargo; then
-        [[ -x $bin/node && -x $bin/ctl ]] || die "cargo is not installed: see rust-lang.org/tools/install, then try again"
+        [[ -x $program ]] || die "cargo is not installed: see rust-lang.org/tools/install, then try again"
         return
     fi
-    local quiet=(--quiet)
-    if [[ ! -x $bin/node || ! -x $bin/ctl ]]; then
-        say "Building node and ctl (the first time takes about five minutes on two cores) ..."
+    if [[ ! -x $program ]]; then
+        say "Building $what ..."
         quiet=()
     fi
-    cargo build --manifest-path "$root/Cargo.toml" --release "${quiet[@]}" -p node -p ctl
+    cargo build --manifest-path "$root/Cargo.toml" "${quiet[@]}" "$@"
+}
+
+build() {
+    compile "$bin/ctl" "node and ctl (the first time takes about five minutes on two cores)" --release -p node -p ctl
 }
