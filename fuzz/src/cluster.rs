@@ -5,10 +5,12 @@ use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use algorithms::catalog::{ROWS, Row};
+use algorithms::catalog::{AnyElection, ROWS, Row};
 use algorithms::drive::{Dice, Driver, Effect};
-use algorithms::{Ctx, Election, Input, NodeId, Topology, Uid, View};
-use member::{Authority, Command, Member, MemberVisitor, Safety, Settings};
+use algorithms::{Ctx, Input, NodeId, Topology, Uid, View};
+use member::{Authority, Classic, Command, Member, Quorum, Safety, Settings};
+use node::as_bytes;
+use node::records::Kept;
 use transport::codec;
 
 const MEMBERS: u32 = 3;
@@ -26,14 +28,17 @@ pub fn envelope(bytes: &[u8]) {
     let runs = RUNS.get_or_init(|| (0..choices()).map(honest).collect());
     let (row, safety) = chosen(*choice);
     let record = &runs[usize::from(*choice % choices())].record;
-    member::dispatch(row, safety, Fuzzed { inputs, record });
+    match safety {
+        Safety::Classic => fuzzed::<Classic>(row, inputs, record.as_ref()),
+        Safety::Quorum => fuzzed::<Quorum>(row, inputs, record.as_ref()),
+    }
 }
 
 /// An honest run as one member saw it: its inputs, and the record on its disk at the end. A fuzzed member begins with that
 /// record: it has a past and votes.
 struct Transcript {
     inputs: Vec<u8>,
-    record: Vec<u8>,
+    record: Option<Kept>,
 }
 
 fn choices() -> u8 {
@@ -42,7 +47,10 @@ fn choices() -> u8 {
 
 fn honest(choice: u8) -> Transcript {
     let (row, safety) = chosen(choice);
-    member::dispatch(row, safety, Honest)
+    match safety {
+        Safety::Classic => honest_run::<Classic>(row),
+        Safety::Quorum => honest_run::<Quorum>(row),
+    }
 }
 
 /// Honest runs of small clusters as inputs of [`envelope`], one of every algorithm and kind of safety.
@@ -59,6 +67,10 @@ fn chosen(choice: u8) -> (&'static Row, Safety) {
     (&ROWS[choice / 2], if choice % 2 == 0 { Safety::Classic } else { Safety::Quorum })
 }
 
+fn settings_of(row: &Row) -> Settings {
+    Settings { election: algorithms::Settings::of(row), ..Settings::default() }
+}
+
 fn view(row: &Row) -> View {
     let uids = (1..=MEMBERS).map(Uid::plain).collect();
     match row.topology {
@@ -69,28 +81,30 @@ fn view(row: &Row) -> View {
     }
 }
 
-struct Running<'a, E: Election, A: Authority> {
+struct Running<'a, A: Authority> {
+    row: &'static Row,
     me: Uid,
     view: &'a View,
     settings: &'a Settings,
-    driver: Driver<Member<E, A>, Duration>,
+    driver: Driver<Member<AnyElection, A>, Duration>,
     dice: Dice,
     now: Duration,
     /// The newest record on its disk.
-    record: Vec<u8>,
+    record: Option<Kept>,
 }
 
-impl<'a, E: Election, A: Authority> Running<'a, E, A> {
+impl<'a, A: Authority> Running<'a, A> {
     /// Without a record the disk is empty.
-    fn start(id: u32, view: &'a View, settings: &'a Settings, record: &[u8]) -> Self {
+    fn start(row: &'static Row, id: u32, view: &'a View, settings: &'a Settings, record: Option<&Kept>) -> Self {
         let me = Uid::plain(id);
         let mut dice = Dice(u64::from(id));
         let ctx = Ctx { me, view, settings, dice: dice.roll() };
-        let driver = Driver::start(&ctx, codec::decode(record).ok());
-        Running { me, view, settings, driver, dice, now: Duration::ZERO, record: record.to_vec() }
+        let stored = record.and_then(|record| as_bytes::decode::<A>(row.algorithm, record).ok());
+        let driver = Driver::start(&ctx, stored);
+        Running { row, me, view, settings, driver, dice, now: Duration::ZERO, record: record.cloned() }
     }
 
-    fn step(&mut self, input: Input<Member<E, A>>) {
+    fn step(&mut self, input: Input<Member<AnyElection, A>>) {
         let ctx = Ctx { me: self.me, view: self.view, settings: self.settings, dice: self.dice.roll() };
         self.driver.step(&ctx, input);
     }
@@ -113,7 +127,7 @@ impl<'a, E: Election, A: Authority> Running<'a, E, A> {
                     sent.push((to, codec::to_vec(&message).expect("a message of ours can be written")));
                 }
                 Effect::Persist(record) => {
-                    self.record = codec::to_vec(&record).expect("a record of ours can be written");
+                    self.record = Some(as_bytes::encode::<A>(&record));
                     self.driver.written();
                 }
                 Effect::Store(record) => self.step(Input::Stored(record)),
@@ -125,43 +139,34 @@ impl<'a, E: Election, A: Authority> Running<'a, E, A> {
     }
 
     fn frame(&mut self, from: NodeId, bytes: &[u8]) {
-        if let Ok(message) = codec::decode(bytes) {
+        if let Ok(message) = as_bytes::read::<A>(self.row.algorithm, bytes, false) {
             self.step(Input::Message { from, message });
         }
     }
 }
 
-struct Fuzzed<'b> {
-    inputs: &'b [u8],
-    record: &'b [u8],
-}
-
-impl MemberVisitor for Fuzzed<'_> {
-    type Output = ();
-
-    fn visit<E: Election, A: Authority>(self, row: &'static Row) {
-        let (view, settings) = (view(row), Settings::default());
-        let mut member = Running::<E, A>::start(ME, &view, &settings, self.record);
-        member.carry_out();
-        // Every promise of the process before is over.
-        member.passes(Duration::from_secs(1));
-        member.carry_out();
-        let mut rest = self.inputs;
-        for _ in 0..INPUTS_MAX {
-            let [head, length, more @ ..] = rest else { break };
-            let (bytes, more) = more.split_at(usize::from(*length).min(more.len()));
-            rest = more;
-            let from = NodeId(u32::from(head & 1) * 2 + 1);
-            match head >> 4 {
-                0 => member.step(Input::PeerUp(from)),
-                1 => member.step(Input::PeerDown(from)),
-                2 => member.step(Input::Command(command(bytes, from))),
-                3 => member.passes(Duration::from_millis(u64::from(*length))),
-                _ => member.frame(from, bytes),
-            }
-            member.passes(STEP);
-            member.carry_out();
+fn fuzzed<A: Authority>(row: &'static Row, inputs: &[u8], record: Option<&Kept>) {
+    let (view, settings) = (view(row), settings_of(row));
+    let mut member = Running::<A>::start(row, ME, &view, &settings, record);
+    member.carry_out();
+    // Every promise of the process before is over.
+    member.passes(Duration::from_secs(1));
+    member.carry_out();
+    let mut rest = inputs;
+    for _ in 0..INPUTS_MAX {
+        let [head, length, more @ ..] = rest else { break };
+        let (bytes, more) = more.split_at(usize::from(*length).min(more.len()));
+        rest = more;
+        let from = NodeId(u32::from(head & 1) * 2 + 1);
+        match head >> 4 {
+            0 => member.step(Input::PeerUp(from)),
+            1 => member.step(Input::PeerDown(from)),
+            2 => member.step(Input::Command(command(bytes, from))),
+            3 => member.passes(Duration::from_millis(u64::from(*length))),
+            _ => member.frame(from, bytes),
         }
+        member.passes(STEP);
+        member.carry_out();
     }
 }
 
@@ -180,43 +185,37 @@ fn command(bytes: &[u8], about: NodeId) -> Command {
 }
 
 /// A cluster that starts, elects and loses its leader, as one member saw it.
-struct Honest;
-
-impl MemberVisitor for Honest {
-    type Output = Transcript;
-
-    fn visit<E: Election, A: Authority>(self, row: &'static Row) -> Transcript {
-        let (view, settings) = (view(row), Settings::default());
-        let mut members: Vec<Running<'_, E, A>> =
-            (1..=MEMBERS).map(|id| Running::start(id, &view, &settings, &[])).collect();
-        let mut seen = Vec::new();
-        for from in (1..=MEMBERS).filter(|&id| id != ME).map(NodeId) {
-            seen.extend([(from.0 / 2) as u8, 0]);
-        }
-        let mut on_the_way: VecDeque<(NodeId, NodeId, Vec<u8>)> = VecDeque::new();
-        for member in &mut members {
-            let me = member.me.id;
-            for id in (1..=MEMBERS).map(NodeId).filter(|&id| id != me) {
-                member.step(Input::PeerUp(id));
-            }
-        }
-        for _ in 0..60 {
-            for member in &mut members {
-                member.passes(STEP);
-                let from = member.me.id;
-                on_the_way.extend(member.carry_out().into_iter().map(|(to, bytes)| (from, to, bytes)));
-            }
-            while let Some((from, to, bytes)) = on_the_way.pop_front() {
-                let Some(member) = members.iter_mut().find(|member| member.me.id == to) else { continue };
-                if to.0 == ME && bytes.len() < 256 && seen.len() < 4096 {
-                    seen.extend([0x40 | (from.0 / 2) as u8, bytes.len() as u8]);
-                    seen.extend(&bytes);
-                }
-                member.frame(from, &bytes);
-                on_the_way.extend(member.carry_out().into_iter().map(|(next, bytes)| (to, next, bytes)));
-            }
-        }
-        let me = members.iter().find(|member| member.me.id.0 == ME).expect("one of the members");
-        Transcript { inputs: seen, record: me.record.clone() }
+fn honest_run<A: Authority>(row: &'static Row) -> Transcript {
+    let (view, settings) = (view(row), settings_of(row));
+    let mut members: Vec<Running<'_, A>> =
+        (1..=MEMBERS).map(|id| Running::start(row, id, &view, &settings, None)).collect();
+    let mut seen = Vec::new();
+    for from in (1..=MEMBERS).filter(|&id| id != ME).map(NodeId) {
+        seen.extend([(from.0 / 2) as u8, 0]);
     }
+    let mut on_the_way: VecDeque<(NodeId, NodeId, Vec<u8>)> = VecDeque::new();
+    for member in &mut members {
+        let me = member.me.id;
+        for id in (1..=MEMBERS).map(NodeId).filter(|&id| id != me) {
+            member.step(Input::PeerUp(id));
+        }
+    }
+    for _ in 0..60 {
+        for member in &mut members {
+            member.passes(STEP);
+            let from = member.me.id;
+            on_the_way.extend(member.carry_out().into_iter().map(|(to, bytes)| (from, to, bytes)));
+        }
+        while let Some((from, to, bytes)) = on_the_way.pop_front() {
+            let Some(member) = members.iter_mut().find(|member| member.me.id == to) else { continue };
+            if to.0 == ME && bytes.len() < 256 && seen.len() < 4096 {
+                seen.extend([0x40 | (from.0 / 2) as u8, bytes.len() as u8]);
+                seen.extend(&bytes);
+            }
+            member.frame(from, &bytes);
+            on_the_way.extend(member.carry_out().into_iter().map(|(next, bytes)| (to, next, bytes)));
+        }
+    }
+    let me = members.iter().find(|member| member.me.id.0 == ME).expect("one of the members");
+    Transcript { inputs: seen, record: me.record.clone() }
 }

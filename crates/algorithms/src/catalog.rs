@@ -2,19 +2,33 @@
 //! dispatch from a name to a type is here. `docs/adding-an-algorithm.md` lists the steps to a new row. Mutual exclusions
 //! have a registry of their own, [`mutex`].
 
+#[macro_use]
+mod any;
 pub mod mutex;
 
+use std::collections::BTreeSet;
+use std::fmt::{self, Debug};
+
+use serde::{Serialize, Serializer};
+
+use crate::drive::Counts;
 use crate::election::{
     bully, bully_1982, by_lock, chang_roberts, chang_roberts_substitute, dfs, dolev_klawe_rodeh, dolev_klawe_rodeh_b,
     echo, franklin, hirschberg_sinclair, hirschberg_sinclair_reply, improved_bully, invitation, itai_rodeh, le_lann,
     modified_bully, modified_ring, modified_ring_literal, peterson, raft, ring_list, time_slice, variable_speeds,
 };
 use crate::mutex::ricart_agrawala::RicartAgrawala;
-use crate::protocol::{Election, Rounds};
+use crate::protocol::{
+    Campaign, Ctx, Election, Features, Input, Kind, Message, Outbox, Outcome, Protocol, Rounds, StateVector,
+};
+use crate::settings::Settings;
+use crate::synchroniser::Synchronised;
 use crate::theory::{self, Bounds, Case, Expectation};
-use crate::view::View;
-use types::Topology;
-use types::Wins;
+use crate::view::{TypedLink, View};
+use any::{Listed, Typed, start, step};
+use types::{Epoch, NodeId, Topology, Uid, Wins};
+
+pub use any::{LinkNumber, Reader};
 
 /// The algorithm of a config that names none.
 pub const DEFAULT: &str = "bully";
@@ -22,6 +36,7 @@ pub const DEFAULT: &str = "bully";
 #[derive(Debug)]
 pub struct Row {
     pub name: &'static str,
+    pub algorithm: Algorithm,
     /// Author and year.
     pub paper: &'static str,
     pub topology: Topology,
@@ -77,17 +92,17 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ROWS.iter().map(|row| row.name)
 }
 
-/// Lists a row per line, with the type that implements it: `election` for machines, `rounds` for synchronous ones.
+/// Lists a row per line, with its [`Algorithm`] and the type that implements it: `election` for machines, `rounds` for
+/// synchronous ones.
 macro_rules! catalog {
-    ($($method:ident $machine:ty => $row:expr;)*) => {
-        pub static ROWS: &[Row] = &[$($row),*];
+    ($($method:ident $variant:ident: $machine:ty => $row:expr;)*) => {
+        pub static ROWS: &[Row] = &[$(Row { algorithm: Algorithm::$variant, ..$row }),*];
+
+        any_election! { $($method $variant: $machine;)* }
 
         /// The only place where a name becomes a type.
         pub fn dispatch<V: Visitor>(row: &'static Row, visitor: V) -> V::Output {
-            let at = ROWS.iter().position(|known| known.name == row.name).expect("rows come from this catalog");
-            let mut index = 0..;
-            $(if index.next() == Some(at) { return visitor.$method::<$machine>(row); })*
-            unreachable!("every row has a type")
+            match row.algorithm { $(Algorithm::$variant => visitor.$method::<$machine>(row)),* }
         }
     };
 }
@@ -95,6 +110,7 @@ macro_rules! catalog {
 /// The fields that most rows share; each row sets its own names and costs.
 const RING: Row = Row {
     name: "",
+    algorithm: Algorithm::Bully,
     paper: "",
     topology: Topology::Ring,
     wins: Wins::Highest,
@@ -112,7 +128,7 @@ const RING: Row = Row {
 const GRAPH: Row = Row { topology: Topology::Graph, bounds: theory::graph_bounds, expect: theory::echo, ..RING };
 
 catalog! {
-    election bully::Bully => Row {
+    election Bully: bully::Bully => Row {
         name: "bully",
         paper: "textbook form of Garcia-Molina 1982",
         topology: Topology::Mesh,
@@ -121,7 +137,7 @@ catalog! {
         expect: theory::bully,
         ..RING
     };
-    election improved_bully::ImprovedBully => Row {
+    election ImprovedBully: improved_bully::ImprovedBully => Row {
         name: "improved-bully",
         paper: "Arghavani, Ahmadi & Haghighat 2011",
         topology: Topology::Mesh,
@@ -130,7 +146,7 @@ catalog! {
         expect: theory::improved_bully,
         ..RING
     };
-    election modified_bully::ModifiedBully => Row {
+    election ModifiedBully: modified_bully::ModifiedBully => Row {
         name: "modified-bully",
         paper: "Kordafshari, Gholipour, Jahanshahi & Haghighat 2005",
         topology: Topology::Mesh,
@@ -139,7 +155,7 @@ catalog! {
         expect: theory::modified_bully,
         ..RING
     };
-    election bully_1982::Bully1982 => Row {
+    election Bully1982: bully_1982::Bully1982 => Row {
         name: "bully-1982",
         paper: "Garcia-Molina 1982",
         topology: Topology::Mesh,
@@ -150,7 +166,7 @@ catalog! {
         expect: theory::bully_1982,
         ..RING
     };
-    election by_lock::ByLock<RicartAgrawala> => Row {
+    election ByLock: by_lock::ByLock<RicartAgrawala> => Row {
         name: "by-lock",
         paper: "reduction to mutual exclusion (Ricart & Agrawala 1981)",
         topology: Topology::Mesh,
@@ -161,7 +177,7 @@ catalog! {
         expect: theory::by_lock,
         ..RING
     };
-    election invitation::Invitation => Row {
+    election Invitation: invitation::Invitation => Row {
         name: "invitation",
         paper: "Garcia-Molina 1982, second environment",
         topology: Topology::Mesh,
@@ -172,7 +188,7 @@ catalog! {
         expect: theory::invitation,
         ..RING
     };
-    election raft::Raft => Row {
+    election Raft: raft::Raft => Row {
         name: "raft",
         paper: "Ongaro & Ousterhout 2014",
         topology: Topology::Mesh,
@@ -183,21 +199,21 @@ catalog! {
         expect: theory::raft,
         ..RING
     };
-    election chang_roberts::OwnProbeFirst => Row {
+    election ChangRoberts: chang_roberts::OwnProbeFirst => Row {
         name: "chang-roberts",
         paper: "Chang & Roberts 1979, own probe first",
         bounds: theory::chang_roberts_bounds,
         expect: theory::chang_roberts,
         ..RING
     };
-    election chang_roberts_substitute::Substitute => Row {
+    election ChangRobertsSubstitute: chang_roberts_substitute::Substitute => Row {
         name: "chang-roberts-substitute",
         paper: "Chang & Roberts 1979, substituting wake rule",
         bounds: theory::chang_roberts_substitute_bounds,
         expect: theory::chang_roberts_substitute,
         ..RING
     };
-    election le_lann::LeLann => Row {
+    election LeLann: le_lann::LeLann => Row {
         name: "le-lann",
         paper: "Le Lann 1977",
         assumes: "unidirectional FIFO ring, unique ids",
@@ -205,7 +221,7 @@ catalog! {
         expect: theory::le_lann,
         ..RING
     };
-    election hirschberg_sinclair::HirschbergSinclair => Row {
+    election HirschbergSinclair: hirschberg_sinclair::HirschbergSinclair => Row {
         name: "hirschberg-sinclair",
         paper: "Hirschberg & Sinclair 1980, phases and hops",
         assumes: "bidirectional ring, unique ids",
@@ -213,7 +229,7 @@ catalog! {
         expect: theory::hirschberg_sinclair,
         ..RING
     };
-    election hirschberg_sinclair_reply::HirschbergSinclairReply => Row {
+    election HirschbergSinclairReply: hirschberg_sinclair_reply::HirschbergSinclairReply => Row {
         name: "hirschberg-sinclair-reply",
         paper: "Hirschberg & Sinclair 1980, from, ok and no",
         assumes: "bidirectional ring, unique ids",
@@ -221,7 +237,7 @@ catalog! {
         expect: theory::hirschberg_sinclair_reply,
         ..RING
     };
-    election franklin::Franklin => Row {
+    election Franklin: franklin::Franklin => Row {
         name: "franklin",
         paper: "Franklin 1982",
         assumes: "bidirectional FIFO ring, unique ids",
@@ -229,7 +245,7 @@ catalog! {
         expect: theory::franklin,
         ..RING
     };
-    election peterson::Peterson => Row {
+    election Peterson: peterson::Peterson => Row {
         name: "peterson",
         paper: "Peterson 1982",
         assumes: "unidirectional FIFO ring, unique ids",
@@ -237,7 +253,7 @@ catalog! {
         expect: theory::peterson,
         ..RING
     };
-    election dolev_klawe_rodeh::DolevKlaweRodeh => Row {
+    election DolevKlaweRodeh: dolev_klawe_rodeh::DolevKlaweRodeh => Row {
         name: "dolev-klawe-rodeh",
         paper: "Dolev, Klawe & Rodeh 1982",
         assumes: "unidirectional FIFO ring, unique ids",
@@ -245,7 +261,7 @@ catalog! {
         expect: theory::dolev_klawe_rodeh,
         ..RING
     };
-    election dolev_klawe_rodeh_b::DolevKlaweRodehB => Row {
+    election DolevKlaweRodehB: dolev_klawe_rodeh_b::DolevKlaweRodehB => Row {
         name: "dolev-klawe-rodeh-b",
         paper: "Dolev, Klawe & Rodeh 1982, Algorithm B",
         assumes: "unidirectional FIFO ring, unique ids",
@@ -253,32 +269,32 @@ catalog! {
         expect: theory::dolev_klawe_rodeh_b,
         ..RING
     };
-    election ring_list::RingList => Row {
+    election RingList: ring_list::RingList => Row {
         name: "ring-list",
         paper: "textbook ring with the list in the message",
         expect: theory::ring_list,
         ..RING
     };
-    election modified_ring::Suppressing => Row {
+    election ModifiedRing: modified_ring::Suppressing => Row {
         name: "modified-ring",
         paper: "textbook ring with the best id in the message, worse origins suppressed",
         expect: theory::modified_ring,
         ..RING
     };
-    election modified_ring::Plain => Row {
+    election ModifiedRingPlain: modified_ring::Plain => Row {
         name: "modified-ring-plain",
         paper: "textbook ring with the best id in the message",
         expect: theory::modified_ring_plain,
         ..RING
     };
-    election modified_ring_literal::ModifiedRingLiteral => Row {
+    election ModifiedRingLiteral: modified_ring_literal::ModifiedRingLiteral => Row {
         name: "modified-ring-literal",
         paper: "textbook ring with the best id in the message, read literally",
         bounds: theory::modified_ring_literal_bounds,
         expect: theory::modified_ring_literal,
         ..RING
     };
-    rounds time_slice::TimeSlice => Row {
+    rounds TimeSlice: time_slice::TimeSlice => Row {
         name: "time-slice",
         paper: "TimeSlice, Lynch 1996",
         wins: Wins::Lowest,
@@ -288,7 +304,7 @@ catalog! {
         expect: theory::time_slice,
         ..RING
     };
-    rounds variable_speeds::VariableSpeeds => Row {
+    rounds VariableSpeeds: variable_speeds::VariableSpeeds => Row {
         name: "variable-speeds",
         paper: "Frederickson & Lynch 1987",
         wins: Wins::Lowest,
@@ -300,7 +316,7 @@ catalog! {
         expect: theory::variable_speeds,
         ..RING
     };
-    election itai_rodeh::ItaiRodeh => Row {
+    election ItaiRodeh: itai_rodeh::ItaiRodeh => Row {
         name: "itai-rodeh",
         paper: "Itai & Rodeh 1981",
         elects: Elects::Anyone,
@@ -309,13 +325,13 @@ catalog! {
         expect: theory::itai_rodeh,
         ..RING
     };
-    election echo::Echo => Row {
+    election Echo: echo::Echo => Row {
         name: "echo",
         paper: "Chang 1982, Segall 1983, with extinction",
         assumes: "connected graph, unique ids",
         ..GRAPH
     };
-    election dfs::Dfs => Row {
+    election Dfs: dfs::Dfs => Row {
         name: "dfs",
         paper: "depth-first search, Lynch 1996",
         wins: Wins::Lowest,
@@ -338,21 +354,10 @@ mod tests {
         assert!(row(DEFAULT).is_some());
     }
 
-    struct Topologies;
-    impl Visitor for Topologies {
-        type Output = Topology;
-        fn election<E: Election>(self, _: &'static Row) -> Topology {
-            <E::Link as crate::view::Link>::TOPOLOGY
-        }
-        fn rounds<R: Rounds>(self, _: &'static Row) -> Topology {
-            Topology::Ring
-        }
-    }
-
     #[test]
-    fn the_dispatch_gives_each_row_a_machine_of_its_topology() {
+    fn every_row_has_a_machine_of_its_topology() {
         for row in ROWS {
-            assert_eq!(dispatch(row, Topologies), row.topology, "{}", row.name);
+            assert_eq!(row.algorithm.topology(), row.topology, "{}", row.name);
         }
     }
 }

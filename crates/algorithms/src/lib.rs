@@ -34,14 +34,16 @@ pub mod election;
 pub mod mutex;
 mod protocol;
 mod settings;
+mod synchroniser;
 pub mod theory;
 mod view;
 
 pub use mutex::{Access, Mutex, MutexSettings, Section, Stage, Want};
 pub use protocol::{
-    Campaign, Ctx, Data, Election, Group, Input, Kind, Life, Message, Next, Outbox, Outcome, Protocol, Rounds, Span,
-    StateVector, Status,
+    Campaign, Ctx, Data, Election, Features, Group, Input, Kind, Message, Next, Outbox, Outcome, Protocol, Rounds,
+    Span, StateVector, Status,
 };
 pub use settings::{Ranks, Settings};
+pub use synchroniser::{Frame, Synchronised};
 pub use types::{Epoch, NodeId, Token, Topology, Uid, Wins};
-pub use view::{Edge, Link, Shape, Side, View};
+pub use view::{Edge, Link, Shape, Side, TypedLink, View};

@@ -5,16 +5,16 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::drive::Counts;
 use crate::settings::{Ranks, Settings};
 use crate::view::{Link, View};
 use types::{Epoch, NodeId, Uid, Wins};
 
 /// Plain values: they are sent, stored, compared and hashed by the model checker.
-pub trait Data: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {}
-impl<T: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static> Data for T {}
+pub trait Data: Clone + Eq + Hash + Debug + Serialize + Send + Sync + 'static {}
+impl<T: Clone + Eq + Hash + Debug + Serialize + Send + Sync + 'static> Data for T {}
 
 /// What a machine may read besides its own state. It belongs to the driver and is lent for one step.
 #[derive(Debug)]
@@ -75,9 +75,9 @@ pub trait Message: Data {
     /// Index into [`Message::KINDS`].
     fn kind(&self) -> usize;
 
-    /// The kinds of all messages in it that theory counts: of most messages, its own.
-    fn kinds(&self) -> impl Iterator<Item = usize> {
-        std::iter::once(self.kind())
+    /// Counts all messages in it that theory counts: of most messages, itself.
+    fn count(&self, counts: &mut Counts) {
+        counts.add_one(self.kind());
     }
 }
 
@@ -182,10 +182,12 @@ pub enum Outcome {
 }
 
 pub trait Election: Protocol<Command = Campaign, Event = Outcome, Settings = Settings> {
-    const LIFE: Life = Life::PerRound;
+    const FEATURES: Features = Features::PLAIN;
 
-    /// Do its decisions have numbers of their own ([`Election::term`])?
-    const HAS_TERMS: bool = false;
+    /// Those of the algorithm that runs with these settings.
+    fn features(_: &Settings) -> Features {
+        Self::FEATURES
+    }
 
     /// The algorithm's own number of the decision that it announced last, where it numbers its decisions and never lets
     /// two winners share a number. A classic leader then leads in this epoch.
@@ -193,26 +195,13 @@ pub trait Election: Protocol<Command = Campaign, Event = Outcome, Settings = Set
         None
     }
 
-    /// No id decides which node wins, but chance: a further election would not help the best one.
-    const CHANCE_DECIDES: bool = false;
-
-    /// Do members vote that may not be elected? The machine then hears of every member, whether it stands or not, and
-    /// whether its own member stands by [`Input::PeerUp`] and [`Input::PeerDown`] of itself.
-    const VOTES: bool = false;
-
     /// The vote of the sender that this message gives, as (term, candidate), for checkers.
     fn vote(_me: NodeId, _to: Self::Link, _: &Self::Message) -> Option<(Epoch, NodeId)> {
         None
     }
 
-    /// Can a leader hand over to a chosen node?
-    const HANDS_OVER: bool = false;
-
-    /// Leadership is to go to this node.
+    /// Leadership is to go to this node ([`Features::hands_over`]).
     fn hand_over(&mut self, _: &Ctx<'_>, _to: NodeId, _: &mut impl Outbox<Self>) {}
-
-    /// The machine counts with ids: it cannot tell members with priorities apart.
-    const PLAIN_IDS: bool = false;
 
     /// The nodes that this node knows to take part, for algorithms that keep such a list to the end of an election.
     fn active_list(&self) -> Option<&BTreeSet<Uid>> {
@@ -225,13 +214,36 @@ pub trait Election: Protocol<Command = Campaign, Event = Outcome, Settings = Set
     }
 }
 
-/// The lifetime of one machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Life {
-    /// A fresh machine per round: the papers' "no failure during the election" holds inside each round.
-    PerRound,
-    /// One machine for the whole run of the process: it has its own attempts and is never reset.
-    Continuous,
+/// What a member must know of its election.
+#[allow(clippy::struct_excessive_bools)] // independent of each other
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Features {
+    /// One machine for the whole run of the process: it has its own attempts and is never reset. Others get a fresh machine
+    /// per round: the papers' "no failure during the election" holds inside each round.
+    pub continuous: bool,
+    /// Its decisions have numbers of their own ([`Election::term`]).
+    pub has_terms: bool,
+    /// No id decides which node wins, but chance: a further election would not help the best one.
+    pub chance_decides: bool,
+    /// Members vote that may not be elected. The machine then hears of every member, whether it stands or not, and
+    /// whether its own member stands by [`Input::PeerUp`] and [`Input::PeerDown`] of itself.
+    pub votes: bool,
+    /// A leader can hand over to a chosen node ([`Election::hand_over`]).
+    pub hands_over: bool,
+    /// The machine counts with ids: it cannot tell members with priorities apart.
+    pub plain_ids: bool,
+}
+
+impl Features {
+    /// Of most algorithms.
+    pub const PLAIN: Features = Features {
+        continuous: false,
+        has_terms: false,
+        chance_decides: false,
+        votes: false,
+        hands_over: false,
+        plain_ids: false,
+    };
 }
 
 /// Garcia-Molina's S(i): the subject of assertions 1 and 2, and with groups of assertions 3 and 4.

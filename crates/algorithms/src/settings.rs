@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::catalog::{Algorithm, Row};
 use types::{NodeId, Wins};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,9 +14,18 @@ pub struct Settings {
     pub coordinator_timeout: Duration,
     /// Members without a vote, where an algorithm counts votes.
     pub learners: Vec<NodeId>,
+    /// Which machine [`AnyElection`](crate::catalog::AnyElection) is; textbook machines do not read it.
+    pub algorithm: Option<Algorithm>,
 }
 
 impl Settings {
+    /// The defaults of this row.
+    pub fn of(row: &Row) -> Self {
+        let default = Settings::default();
+        let coordinator_timeout = default.answer_timeout * row.coordinator_factor;
+        Settings { wins: row.wins, coordinator_timeout, algorithm: Some(row.algorithm), ..default }
+    }
+
     pub fn votes(&self, id: NodeId) -> bool {
         !self.learners.contains(&id)
     }
@@ -28,6 +38,7 @@ impl Default for Settings {
             answer_timeout: Duration::from_millis(100),
             coordinator_timeout: Duration::from_millis(300),
             learners: Vec::new(),
+            algorithm: None,
         }
     }
 }

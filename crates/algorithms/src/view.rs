@@ -204,11 +204,18 @@ fn positions_by_id(members: &[Uid]) -> Vec<u32> {
 
 /// One of a node's own links. Machines address links; only the view knows which node is at the far end.
 pub trait Link: Copy + Ord + Hash + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
-    const TOPOLOGY: Topology;
-
     /// Where a message sent on this link by the node at position `me` arrives, and the receiver's name of the link.
     /// `None` if the view has no such link.
     fn far_end(self, me: usize, view: &View) -> Option<(usize, Self)>;
+}
+
+/// A link of one topology.
+pub trait TypedLink: Link {
+    const TOPOLOGY: Topology;
+
+    /// Encoded, a link is this number.
+    fn number(self) -> u32;
+    fn numbered(number: u32) -> Option<Self>;
 }
 
 /// The two links of a ring node. A ring of two has two distinct links to the same peer, a ring of one links to itself.
@@ -229,8 +236,6 @@ impl Side {
 }
 
 impl Link for Side {
-    const TOPOLOGY: Topology = Topology::Ring;
-
     #[inline]
     fn far_end(self, me: usize, view: &View) -> Option<(usize, Self)> {
         Some(match self {
@@ -240,13 +245,35 @@ impl Link for Side {
     }
 }
 
+impl TypedLink for Side {
+    const TOPOLOGY: Topology = Topology::Ring;
+
+    fn number(self) -> u32 {
+        self as u32
+    }
+
+    fn numbered(number: u32) -> Option<Self> {
+        [Side::Left, Side::Right].get(number as usize).copied()
+    }
+}
+
 /// In a mesh every node has a link to every other node, named after the peer.
 impl Link for NodeId {
-    const TOPOLOGY: Topology = Topology::Mesh;
-
     #[inline]
     fn far_end(self, me: usize, view: &View) -> Option<(usize, Self)> {
         Some((view.position(self)?, view.members[me].id))
+    }
+}
+
+impl TypedLink for NodeId {
+    const TOPOLOGY: Topology = Topology::Mesh;
+
+    fn number(self) -> u32 {
+        self.0
+    }
+
+    fn numbered(number: u32) -> Option<Self> {
+        Some(NodeId(number))
     }
 }
 
@@ -255,12 +282,22 @@ impl Link for NodeId {
 pub struct Edge(pub NodeId);
 
 impl Link for Edge {
-    const TOPOLOGY: Topology = Topology::Graph;
-
     fn far_end(self, me: usize, view: &View) -> Option<(usize, Self)> {
         let there = view.position(self.0)?;
         view.neighbours(me).binary_search(&(there as u32)).ok()?;
         Some((there, Edge(view.members[me].id)))
+    }
+}
+
+impl TypedLink for Edge {
+    const TOPOLOGY: Topology = Topology::Graph;
+
+    fn number(self) -> u32 {
+        self.0.0
+    }
+
+    fn numbered(number: u32) -> Option<Self> {
+        Some(Edge(NodeId(number)))
     }
 }
 

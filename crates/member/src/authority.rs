@@ -10,7 +10,8 @@ mod quorum;
 
 use std::time::Duration;
 
-use algorithms::{Epoch, NodeId, Protocol, Topology, Uid, View};
+use algorithms::{Epoch, Features, NodeId, Protocol, Topology, Uid, View};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use belief::{Belief, BeliefRecord, Heard};
@@ -26,7 +27,14 @@ use types::{Cause, Change, ClusterId, Incarnation, Membership, Stamp};
 /// A state machine. The member around it passes it commands ([`AuthorityCommand`]) and carries out its events
 /// ([`AuthorityEvent`]) in order.
 pub trait Authority:
-    Protocol<Link = NodeId, Command = AuthorityCommand, Event = AuthorityEvent, Settings = Settings>
+    Protocol<
+        Link = NodeId,
+        Message: DeserializeOwned,
+        Durable: DeserializeOwned,
+        Command = AuthorityCommand,
+        Event = AuthorityEvent,
+        Settings = Settings,
+    >
 {
     const GUARANTEE: Guarantee;
     /// Is the winner of an election only a proposal? Then no election is held while a member leads, and a winner that
@@ -159,7 +167,7 @@ pub enum Guarantee {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum AuthorityCommand {
     /// Once, at the start: what kind of election runs in this member.
-    Election(ElectionKind),
+    Election(Features),
     /// This attempt was seen or begins: it must not be used again after a restart.
     Saw(Attempt),
     /// The time of a lease has passed since the attempts made a leap: they may leap again.
@@ -198,17 +206,6 @@ pub enum AuthorityCommand {
     Change(Change),
     /// The operator says that this cluster is new.
     Bootstrap,
-}
-
-/// What kind of election runs in a member.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct ElectionKind {
-    /// One machine for the whole run of the process, with attempts of its own.
-    pub continuous: bool,
-    /// Its decisions have numbers of their own, which no two winners share.
-    pub has_terms: bool,
-    /// Its leader can hand over to a chosen member.
-    pub hands_over: bool,
 }
 
 /// What this member knows of its connection to another member.

@@ -13,14 +13,12 @@
 //! - `maintenance`: pauses of the cluster, and leaders that are held.
 //! - `candidacy`: whether this member takes part; `children`: processes that depend on its leadership.
 //! - `member`: passes the output of each part to the other parts.
-//! - `synchroniser`: runs synchronous algorithms; `live`: the catalog including them.
 
 mod attempts;
 mod authority;
 mod candidacy;
 mod children;
 mod failure_detector;
-mod live;
 mod maintenance;
 mod member;
 mod messages;
@@ -30,20 +28,17 @@ pub mod reign;
 mod rounds;
 mod setbacks;
 mod settings;
-mod synchroniser;
 
 pub use attempts::{Attempt, Attempts, Reservation};
 pub use authority::{
-    Authority, AuthorityCommand, AuthorityEvent, Belief, BeliefRecord, Classic, ElectionKind, Guarantee, Heard, Quorum,
-    QuorumRecord, Reach,
+    Authority, AuthorityCommand, AuthorityEvent, Belief, BeliefRecord, Classic, Guarantee, Heard, Quorum, QuorumRecord,
+    Reach,
 };
 pub use candidacy::{ABSTAIN, FORGIVE};
-pub use live::{MemberVisitor, dispatch};
 pub use maintenance::Mode;
 pub use member::Member;
 pub use messages::{Beat, Claim, Command, Context, Envelope, Event, LeaseTimer, News, Record, Round, Timer};
 pub use positions::{FullPos, NodeSet};
 pub use reign::ListEvent;
 pub use settings::{Bootstrap, Founding, FromDriver, OnClose, Settings, Stand, Timing};
-pub use synchroniser::{Frame, Synchronised};
 pub use types::{Cause, ClusterId, Incarnation, Role, Safety, Standing};

@@ -75,7 +75,7 @@ impl<E: Election, A: Authority> Protocol for Member<E, A> {
             announced,
         };
         member.carry_out_authority(ctx, out);
-        member.consult(ctx, AuthorityCommand::Election(member.round.kind()), out);
+        member.consult(ctx, AuthorityCommand::Election(member.round.features()), out);
         member.announced.epoch = member.authority.epoch();
         member.announced.role = member.role(ctx);
         out.announce(Event::Became { now: member.announced, cause: Cause::Started });
@@ -271,7 +271,7 @@ impl<E: Election, A: Authority> Member<E, A> {
             Envelope::Join { round, participants, .. } => self.join(ctx, at, round, participants, out),
             Envelope::Authority(message) => self.step_authority(ctx, Input::Message { from, message }, out),
             Envelope::Plain { link, hops, message } => {
-                let both_stand = E::VOTES || (self.stands(ctx) && self.detector.stands(at));
+                let both_stand = self.round.features().votes || (self.stands(ctx) && self.detector.stands(at));
                 if both_stand && !self.candidacy.passes_over(at) {
                     self.deliver(ctx, at, (link, hops, message), out);
                 }
@@ -282,7 +282,7 @@ impl<E: Election, A: Authority> Member<E, A> {
     /// A heartbeat tells its sender's priority, and the driver tells this member's own. Returns whether one changed.
     fn learn_priority(&mut self, ctx: &Context<'_>, input: &Input<Self>) -> bool {
         match *input {
-            _ if E::PLAIN_IDS => false,
+            _ if self.round.features().plain_ids => false,
             Input::Message { from, message: Envelope::Beat(beat) } if from != ctx.me.id => {
                 self.priorities.tell(ctx.view, from, beat.priority)
             }

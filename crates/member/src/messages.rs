@@ -110,6 +110,19 @@ impl<L, M, A> Envelope<L, M, A> {
             Envelope::Beat(_) | Envelope::Join { .. } | Envelope::Authority(_) => None,
         }
     }
+
+    /// The same with another message of the algorithm inside, if there is one inside.
+    pub fn with_message<N, F>(self, message: impl FnOnce(M) -> Result<N, F>) -> Result<Envelope<L, N, A>, F> {
+        Ok(match self {
+            Envelope::Beat(beat) => Envelope::Beat(beat),
+            Envelope::Round { round, list, participants, link, hops, message: inner } => {
+                Envelope::Round { round, list, participants, link, hops, message: message(inner)? }
+            }
+            Envelope::Join { round, list, participants } => Envelope::Join { round, list, participants },
+            Envelope::Plain { link, hops, message: inner } => Envelope::Plain { link, hops, message: message(inner)? },
+            Envelope::Authority(inner) => Envelope::Authority(inner),
+        })
+    }
 }
 
 impl<L: algorithms::Link, M: Message, A: Message> Message for Envelope<L, M, A> {

@@ -8,15 +8,14 @@
 use std::collections::BTreeSet;
 
 use algorithms::drive::{Effect, Effects};
-use algorithms::{Ctx, Election, Input, Life, Link, NodeId, View};
+use algorithms::{Ctx, Election, Features, Input, Link, NodeId, View};
 
-use crate::authority::ElectionKind;
 use crate::messages::{Context, Round};
 use crate::positions::{FullPos, NodeSet, RoundPos};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct RoundState<E: Election> {
-    kind: ElectionKind,
+    features: Features,
     /// `None` before the first round, and for an algorithm that runs without rounds.
     round: Option<Round>,
     participants: NodeSet,
@@ -44,11 +43,7 @@ impl<E: Election> RoundState<E> {
         let mut effects = Effects::default();
         let machine = E::start(&inner(ctx, ctx.view), record.clone(), &mut effects);
         RoundState {
-            kind: ElectionKind {
-                continuous: E::LIFE == Life::Continuous,
-                has_terms: E::HAS_TERMS,
-                hands_over: E::HANDS_OVER,
-            },
+            features: E::features(&ctx.settings.election),
             round: None,
             participants: FullPos::all(ctx.view).collect(),
             view: ctx.view.clone(),
@@ -63,12 +58,12 @@ impl<E: Election> RoundState<E> {
         }
     }
 
-    pub(crate) fn kind(&self) -> ElectionKind {
-        self.kind
+    pub(crate) fn features(&self) -> Features {
+        self.features
     }
 
     pub(crate) fn is_continuous(&self) -> bool {
-        self.kind.continuous
+        self.features.continuous
     }
 
     pub(crate) fn machine(&self) -> &E {
@@ -146,7 +141,7 @@ impl<E: Election> RoundState<E> {
         self.participants = self.participants.reseated(old, new);
         self.stuck = self.stuck.and_then(moved);
         self.winner = self.winner.and_then(moved);
-        if self.kind.continuous || self.round.is_none() {
+        if self.features.continuous || self.round.is_none() {
             self.view = new.clone();
             self.participants = FullPos::all(new).collect();
             self.full = FullPos::all(new).map(Some).collect();
@@ -158,7 +153,7 @@ impl<E: Election> RoundState<E> {
     /// Priorities have changed. A round keeps those it began with; a machine that is never reset compares priorities only
     /// while it elects.
     pub(crate) fn rank(&mut self, new: &View) {
-        if self.kind.continuous {
+        if self.features.continuous {
             self.view = new.clone();
         }
     }

@@ -13,8 +13,8 @@ use std::time::Duration;
 use algorithms::catalog::{Elects, Row};
 use algorithms::drive::{Driver, Effect};
 use algorithms::{
-    Campaign, Ctx, Election, Epoch, Input, Life, Link, NodeId, Outcome, Protocol, Settings, Span, Status, Topology,
-    Uid, View, Wins,
+    Campaign, Ctx, Election, Epoch, Input, Link, NodeId, Outcome, Protocol, Settings, Span, Status, Topology, Uid,
+    View, Wins,
 };
 use stateright::{Model, Property};
 

@@ -247,9 +247,7 @@ impl<P: Subject> Members<P> {
             Topology::Ring => View::ring(uids),
             Topology::Graph => View::graph(uids, &crate::bare::links_with_cut(n)),
         };
-        let mut settings = Settings::default();
-        settings.election.wins = row.wins;
-        settings.election.coordinator_timeout = settings.election.answer_timeout * row.coordinator_factor;
+        let settings = Settings { election: algorithms::Settings::of(row), ..Settings::default() };
         let initial = State::blank(n);
         let mut model =
             Members { view, settings, elects: row.elects, budget, only: None, initial, subject: PhantomData };

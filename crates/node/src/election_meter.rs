@@ -2,13 +2,15 @@
 //! the machine, because the model checker compares the machine's state.
 
 use algorithms::drive::Counts;
-use algorithms::{Message, NodeId, View};
+use algorithms::{Kind, Message, NodeId, View};
 use client::{ElectionCost, ElectionName, KindCount};
 use member::{Envelope, NodeSet, Round, Standing};
 
 #[derive(Debug)]
 pub(crate) struct ElectionMeter {
     me: NodeId,
+    /// Of the algorithm's messages.
+    kinds: &'static [Kind],
     election: Option<Counted>,
     /// An algorithm that counts votes asks for them while a leader is still followed: the votes that were asked for and given
     /// since the last election belong to the next one.
@@ -46,8 +48,9 @@ enum Name {
 }
 
 impl ElectionMeter {
-    pub(crate) fn new(me: NodeId) -> Self {
-        ElectionMeter { me, election: None, votes: Votes::default(), has_leader: false, total: 0, changed: false }
+    pub(crate) fn new(me: NodeId, kinds: &'static [Kind]) -> Self {
+        let votes = Votes::default();
+        ElectionMeter { me, kinds, election: None, votes, has_leader: false, total: 0, changed: false }
     }
 
     /// Called after every step. `round`: the present round; `joined`: the round that a message asked this member to
@@ -77,12 +80,12 @@ impl ElectionMeter {
         if name == Name::Open && self.election.is_none() && !self.has_leader {
             self.open();
         }
-        let kind = M::KINDS[message.kind()];
+        let kind = self.kinds[message.kind()];
         if let Some(election) = self.election.as_mut().filter(|election| election.name == name) {
             election.sent.add(message);
             election.initiator |= name == Name::Open && kind.candidacy;
             self.changed = true;
-        } else if name == Name::Open && !kind.announcement && M::KINDS.iter().any(|kind| kind.candidacy) {
+        } else if name == Name::Open && !kind.announcement && self.kinds.iter().any(|kind| kind.candidacy) {
             self.votes.sent.add(message);
             self.votes.asked |= kind.candidacy;
         }
@@ -131,13 +134,13 @@ impl ElectionMeter {
     }
 
     /// The cost, if it has changed since it was last taken.
-    pub(crate) fn take_cost<M: Message>(&mut self, full: &View) -> Option<ElectionCost> {
-        if std::mem::take(&mut self.changed) { self.cost::<M>(full) } else { None }
+    pub(crate) fn take_cost(&mut self, full: &View) -> Option<ElectionCost> {
+        if std::mem::take(&mut self.changed) { self.cost(full) } else { None }
     }
 
-    pub(crate) fn cost<M: Message>(&self, full: &View) -> Option<ElectionCost> {
+    pub(crate) fn cost(&self, full: &View) -> Option<ElectionCost> {
         let election = self.election.as_ref()?;
-        let kind = |(kind, count): (algorithms::Kind, u64)| KindCount {
+        let kind = |(kind, count): (Kind, u64)| KindCount {
             kind: kind.name.to_owned(),
             announcement: kind.announcement,
             count,
@@ -154,14 +157,14 @@ impl ElectionMeter {
             },
             participants: ids.collect(),
             initiator: election.initiator,
-            sent: election.sent.by_kind(M::KINDS).map(kind).collect(),
+            sent: election.sent.by_kind(self.kinds).map(kind).collect(),
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use algorithms::{Epoch, Kind, Uid};
+    use algorithms::{Epoch, Uid};
     use member::{Attempt, Beat, FullPos, News, Role};
     use serde::{Deserialize, Serialize};
 
@@ -198,7 +201,7 @@ mod tests {
 
     fn counts(meter: &ElectionMeter) -> Vec<u64> {
         let full = View::mesh([1, 2, 3].map(Uid::plain).to_vec());
-        meter.cost::<Word>(&full).map_or_else(Vec::new, |cost| cost.sent.iter().map(|kind| kind.count).collect())
+        meter.cost(&full).map_or_else(Vec::new, |cost| cost.sent.iter().map(|kind| kind.count).collect())
     }
 
     fn standing(leader: Option<u32>, epoch: u64) -> Standing {
@@ -207,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_new_round_counts_from_zero_and_a_late_message_of_the_old_one_is_left_out() {
-        let mut meter = ElectionMeter::new(NodeId(1));
+        let mut meter = ElectionMeter::new(NodeId(1), Word::KINDS);
         assert!(counts(&meter).is_empty());
         meter.stepped(Some(round(4, 1)), everybody(), None);
         meter.sends(&in_round(round(4, 1), Word::Probe));
@@ -222,10 +225,10 @@ mod tests {
     fn who_opens_a_round_or_joins_it_as_a_starter_is_an_initiator() {
         let full = View::mesh([1, 2, 3].map(Uid::plain).to_vec());
         let initiator = |opened_by, joined| {
-            let mut meter = ElectionMeter::new(NodeId(1));
+            let mut meter = ElectionMeter::new(NodeId(1), Word::KINDS);
             meter.stepped(Some(round(4, opened_by)), everybody(), joined);
             meter.stepped(Some(round(4, opened_by)), everybody(), None);
-            let cost = meter.cost::<Word>(&full).unwrap();
+            let cost = meter.cost(&full).unwrap();
             assert_eq!(cost.participants, [1, 3]);
             cost.initiator
         };
@@ -238,7 +241,7 @@ mod tests {
     #[test]
     fn heartbeats_are_no_messages_of_an_election() {
         let news = News { next_attempt_min: Attempt(1), leader: None, firsthand: false };
-        let mut meter = ElectionMeter::new(NodeId(1));
+        let mut meter = ElectionMeter::new(NodeId(1), Word::KINDS);
         meter.sends(&Sent::Beat(Beat {
             news,
             stands: true,
@@ -254,7 +257,7 @@ mod tests {
 
     #[test]
     fn without_rounds_an_election_lasts_from_the_loss_of_a_leader_to_the_next_one() {
-        let mut meter = ElectionMeter::new(NodeId(1));
+        let mut meter = ElectionMeter::new(NodeId(1), Word::KINDS);
         let plain = || Sent::Plain { link: NodeId(2), hops: 0, message: Word::Probe };
         meter.sends(&plain());
         meter.became(standing(Some(3), 7));
@@ -284,7 +287,7 @@ mod tests {
 
     fn votes(meter: &ElectionMeter) -> Option<(Vec<u64>, bool)> {
         let full = View::mesh([1, 2, 3].map(Uid::plain).to_vec());
-        let cost = meter.cost::<Ballot>(&full)?;
+        let cost = meter.cost(&full)?;
         Some((cost.sent.iter().map(|kind| kind.count).collect(), cost.initiator))
     }
 
@@ -294,7 +297,7 @@ mod tests {
 
     #[test]
     fn votes_asked_for_and_given_while_a_leader_is_followed_belong_to_the_next_election() {
-        let mut meter = ElectionMeter::new(NodeId(1));
+        let mut meter = ElectionMeter::new(NodeId(1), Ballot::KINDS);
         meter.sends(&ballot(Ballot::Ask));
         meter.became(standing(Some(1), 7));
         assert_eq!(votes(&meter), Some((vec![1, 0, 0], true)));
@@ -313,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_a_member_sends_to_a_leader_that_it_found_belongs_to_no_election() {
-        let mut meter = ElectionMeter::new(NodeId(1));
+        let mut meter = ElectionMeter::new(NodeId(1), Ballot::KINDS);
         meter.became(standing(None, 7));
         meter.became(standing(Some(2), 7));
         meter.sends(&ballot(Ballot::Lead));

@@ -6,23 +6,24 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use algorithms::catalog::Row;
+use algorithms::catalog::{AnyElection, Row};
 use algorithms::drive::{Dice, Driver, Effect};
-use algorithms::{Ctx, Election, Input, NodeId, Protocol, Uid, View};
+use algorithms::{Ctx, Election, Input, NodeId, Uid, View};
 use anyhow::bail;
 use bytes::BytesMut;
 use client::ElectionCost;
 use face::MessageCount;
 use member::reign::ListEvent;
 use member::{
-    Authority, Command, Context, Envelope, Event, Incarnation, Member, MemberVisitor, NodeSet, Record, Safety,
-    Settings, Standing,
+    Authority, Classic, Command, Context, Envelope, Event, Incarnation, Member, NodeSet, Quorum, Safety, Settings,
+    Standing,
 };
 use transport::{codec, is_next_for_a_test};
 use types::{ClusterId, InstanceId, MemberList, Membership};
 
+use crate::as_bytes::{self, MemberRecord, Sent};
 use crate::election_meter::ElectionMeter;
-use crate::records::{self, Kept};
+use crate::records::Kept;
 use crate::roster::Roster;
 use crate::traffic::Traffic;
 
@@ -39,7 +40,7 @@ pub(crate) trait EffectSink {
     fn announce(&mut self, event: Event, until: Option<Duration>);
 }
 
-/// One member, of any algorithm and authority.
+/// One member, of any authority.
 pub(crate) trait Instance: Send {
     /// The record that this process begins with. It must be on the disk before anything else happens; then
     /// `written(true)`.
@@ -110,8 +111,12 @@ pub(crate) struct Setup {
     pub(crate) instance: InstanceId,
 }
 
-pub(crate) fn start(row: &'static Row, safety: Safety, setup: Setup) -> anyhow::Result<Box<dyn Instance>> {
-    member::dispatch(row, safety, setup)
+pub(crate) fn start(row: &'static Row, safety: Safety, mut setup: Setup) -> anyhow::Result<Box<dyn Instance>> {
+    setup.settings.election.algorithm = Some(row.algorithm);
+    Ok(match safety {
+        Safety::Classic => Box::new(MemberInstance::<Classic>::start(setup, row)?),
+        Safety::Quorum => Box::new(MemberInstance::<Quorum>::start(setup, row)?),
+    })
 }
 
 impl Setup {
@@ -128,22 +133,12 @@ impl Setup {
     }
 }
 
-impl MemberVisitor for Setup {
-    type Output = anyhow::Result<Box<dyn Instance>>;
-
-    fn visit<E: Election, A: Authority>(self, row: &'static Row) -> Self::Output {
-        Ok(Box::new(MemberInstance::<E, A>::start(self, row)?))
-    }
-}
-
-type MemberRecord<E, A> = Record<<A as Protocol>::Durable, <E as Protocol>::Durable>;
-
-struct MemberInstance<E: Election, A: Authority> {
+struct MemberInstance<A: Authority> {
     row: &'static Row,
     setup: Setup,
-    driver: Driver<Member<E, A>, Duration>,
+    driver: Driver<Member<AnyElection, A>, Duration>,
     /// Records on their way to the disk, with no effect that waits for them.
-    stores: VecDeque<MemberRecord<E, A>>,
+    stores: VecDeque<MemberRecord<A>>,
     meter: ElectionMeter,
     traffic: Traffic,
     dice: Dice,
@@ -154,35 +149,19 @@ fn context(setup: &Setup, dice: u64) -> Context<'_> {
     Ctx { me: setup.me, view: &setup.view, settings: &setup.settings, dice }
 }
 
-impl<E: Election, A: Authority> MemberInstance<E, A> {
+impl<A: Authority> MemberInstance<A> {
     fn start(mut setup: Setup, row: &'static Row) -> anyhow::Result<Self> {
         let mut dice = Dice(setup.seed);
-        let stored = setup.stored.take().map(|kept| Self::decode(&kept)).transpose()?;
+        let stored = setup.stored.take().map(|kept| as_bytes::decode::<A>(row.algorithm, &kept)).transpose()?;
         let driver = Driver::start(&context(&setup, dice.roll()), stored);
         dice.0 ^= u64::from(setup.instance.0);
-        let (stores, meter, buffer) = (VecDeque::new(), ElectionMeter::new(setup.me.id), BytesMut::new());
-        let traffic = Traffic::new::<E::Message>();
+        let (stores, buffer) = (VecDeque::new(), BytesMut::new());
+        let kinds = row.algorithm.kinds();
+        let (meter, traffic) = (ElectionMeter::new(setup.me.id, kinds), Traffic::new(kinds));
         Ok(MemberInstance { row, setup, driver, stores, meter, traffic, dice, buffer })
     }
 
-    fn decode(kept: &Kept) -> anyhow::Result<MemberRecord<E, A>> {
-        let algorithm = kept.algorithm.as_deref().map(codec::decode).transpose();
-        let mode = kept.mode.as_deref().map(codec::decode).transpose();
-        match (codec::decode(&kept.authority), algorithm, mode) {
-            (Ok(authority), Ok(algorithm), Ok(mode)) => Ok(Record { authority, algorithm, mode }),
-            _ => bail!("the state file holds a record that this version cannot read: start the version that wrote it"),
-        }
-    }
-
-    fn encode(Record { authority, algorithm, mode }: &MemberRecord<E, A>) -> Kept {
-        Kept {
-            authority: records::encode(codec::to_vec(authority)),
-            algorithm: algorithm.as_ref().map(|record| records::encode(codec::to_vec(record))),
-            mode: mode.as_ref().map(|mode| records::encode(codec::to_vec(mode))),
-        }
-    }
-
-    fn step(&mut self, input: Input<Member<E, A>>) {
+    fn step(&mut self, input: Input<Member<AnyElection, A>>) {
         let joined = match &input {
             Input::Message { message: Envelope::Join { round, .. }, .. } => Some(*round),
             _ => None,
@@ -207,7 +186,7 @@ impl<E: Election, A: Authority> MemberInstance<E, A> {
         true
     }
 
-    fn send(&mut self, to: NodeId, message: Envelope<E::Link, E::Message, A::Message>, sink: &mut dyn EffectSink) {
+    fn send(&mut self, to: NodeId, message: Sent<A>, sink: &mut dyn EffectSink) {
         self.meter.sends(&message);
         if to == self.setup.me.id {
             // A ring of one: the message returns at once.
@@ -229,16 +208,16 @@ impl<E: Election, A: Authority> MemberInstance<E, A> {
     }
 }
 
-impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
+impl<A: Authority> Instance for MemberInstance<A> {
     fn first_record(&mut self) -> anyhow::Result<Kept> {
         match self.driver.next_effect(|_, after| after.max) {
-            Some(Effect::Persist(record)) => Ok(Self::encode(&record)),
+            Some(Effect::Persist(record)) => Ok(as_bytes::encode::<A>(&record)),
             _ => bail!("a member begins with its record"),
         }
     }
 
     fn frame(&mut self, from: NodeId, payload: &[u8], newer: bool) -> bool {
-        match if newer { codec::decode_newer(payload) } else { codec::decode(payload) } {
+        match as_bytes::read::<A>(self.row.algorithm, payload, newer) {
             Ok(message) => {
                 self.traffic.received(&message);
                 self.step(Input::Message { from, message });
@@ -298,9 +277,9 @@ impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
             };
             match effect {
                 Effect::Send { to, message, .. } => self.send(to, message, sink),
-                Effect::Persist(record) => sink.write(Self::encode(&record), true),
+                Effect::Persist(record) => sink.write(as_bytes::encode::<A>(&record), true),
                 Effect::Store(record) => {
-                    sink.write(Self::encode(&record), false);
+                    sink.write(as_bytes::encode::<A>(&record), false);
                     self.stores.push_back(record);
                 }
                 Effect::Announce(event) => {
@@ -338,7 +317,7 @@ impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
     }
 
     fn hands_over(&self) -> bool {
-        A::ELECTION_PROPOSES || E::HANDS_OVER
+        A::ELECTION_PROPOSES || self.row.algorithm.features().hands_over
     }
 
     fn knows_the_past(&self) -> bool {
@@ -371,7 +350,7 @@ impl<E: Election, A: Authority> Instance for MemberInstance<E, A> {
     }
 
     fn take_election(&mut self) -> Option<ElectionCost> {
-        self.meter.take_cost::<E::Message>(&self.setup.view)
+        self.meter.take_cost(&self.setup.view)
     }
 }
 

@@ -4,7 +4,7 @@
 //! - [`config`]: the operator's file. [`preflight`]: `node --check`. [`storage`]: the state file. [`records`]: the records of each instance in it.
 //!   [`startup_check`]: may this process start with the state on its disk? [`binding`]: does the disk belong here?
 //! - [`daemon`]: the event loop, the only task; it owns all machines and all sockets.
-//! - [`instance`]: one machine as bytes and timers. [`election_meter`]: what its elections cost.
+//! - [`instance`]: one machine as bytes and timers. [`as_bytes`]: its messages and records. [`election_meter`]: what its elections cost.
 //! - [`disk`]: the thread that waits for fsync. [`descriptors`]: why such threads have open files of their own.
 //! - [`publisher`]: the one stream of what happens, and its subscribers: watchers, [`ledger`], [`log`], [`notify`] (the
 //!   service manager) and [`hooks`] (the operator's command).
@@ -17,6 +17,7 @@
 //! - [`chaos`]: faults on purpose, if the config allows them.
 
 pub mod arguments;
+pub mod as_bytes;
 pub mod binding;
 mod chaos;
 pub mod config;

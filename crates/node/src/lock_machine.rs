@@ -13,6 +13,7 @@ use locks::central::{Central, CentralTimer};
 use locks::service::{LockSettings, LockView, ServiceCommand, ServiceEvent};
 use locks::views::{Views, ViewsSettings, ViewsTimer};
 use locks::wire::SessionId;
+use serde::de::DeserializeOwned;
 use transport::codec;
 
 /// What the event loop provides.
@@ -91,7 +92,14 @@ pub(crate) fn start(row: &'static Row, setup: LockSetup) -> Box<dyn LockMachine>
 
 /// A lock machine, which keeps nothing on the disk, and what people may ask of it.
 trait LockProtocol:
-    Protocol<Link = NodeId, Command = ServiceCommand, Event = ServiceEvent, Durable = (), Settings: Send>
+    Protocol<
+        Link = NodeId,
+        Message: DeserializeOwned,
+        Command = ServiceCommand,
+        Event = ServiceEvent,
+        Durable = (),
+        Settings: Send,
+    >
 {
     const SERVES_EVERYWHERE: bool;
 

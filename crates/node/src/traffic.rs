@@ -1,6 +1,6 @@
 //! How many messages an instance sent to other members and received, by kind, since the process started.
 
-use algorithms::Message;
+use algorithms::{Kind, Message};
 use face::MessageCount;
 use member::Envelope;
 
@@ -11,8 +11,9 @@ const COMMON: [&str; 3] = ["heartbeat", "join", "authority"];
 pub(crate) struct Traffic(Vec<MessageCount>);
 
 impl Traffic {
-    pub(crate) fn new<M: Message>() -> Self {
-        let kinds = COMMON.into_iter().chain(M::KINDS.iter().map(|kind| kind.name));
+    /// `kinds`: of the algorithm's messages.
+    pub(crate) fn new(kinds: &[Kind]) -> Self {
+        let kinds = COMMON.into_iter().chain(kinds.iter().map(|kind| kind.name));
         Traffic(kinds.map(|kind| MessageCount { kind, sent: 0, received: 0 }).collect())
     }
 

@@ -334,7 +334,7 @@ impl Visitor for IgnoredBy {
     type Output = Ignores;
 
     fn election<E: Election>(self, _: &'static Row) -> Ignores {
-        Ignores { schedule: false, initiators: false, wins: E::CHANCE_DECIDES }
+        Ignores { schedule: false, initiators: false, wins: E::FEATURES.chance_decides }
     }
 
     fn rounds<R: Rounds>(self, _: &'static Row) -> Ignores {

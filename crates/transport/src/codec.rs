@@ -1,6 +1,7 @@
 //! The only place that knows the wire encoding of values.
 
-use bincode::config::{Config, Configuration};
+use bincode::config::Configuration;
+use bincode::serde::decode_from_slice;
 use bytes::{BufMut, BytesMut};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,28 +40,26 @@ pub fn to_vec<T: Serialize>(value: &T) -> Result<Vec<u8>, CodecError> {
 
 /// Decodes a value that fills the whole input.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
-    if bytes.len() <= SMALL_MAX_BYTES {
-        decode_within(bytes, config().with_limit::<{ GROWTH * SMALL_MAX_BYTES }>())
+    let (value, rest) = decode_head(bytes)?;
+    if rest.is_empty() { Ok(value) } else { Err(CodecError::Trailing { extra: rest.len() }) }
+}
+
+/// Decodes a value and returns the bytes behind it, which belong to a value whose type only the caller knows.
+pub fn decode_head<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), CodecError> {
+    let decoded = if bytes.len() <= SMALL_MAX_BYTES {
+        decode_from_slice(bytes, config().with_limit::<{ GROWTH * SMALL_MAX_BYTES }>())
     } else if bytes.len() <= MEDIUM_MAX_BYTES {
-        decode_within(bytes, config().with_limit::<{ GROWTH * MEDIUM_MAX_BYTES }>())
+        decode_from_slice(bytes, config().with_limit::<{ GROWTH * MEDIUM_MAX_BYTES }>())
     } else {
-        decode_within(bytes, config().with_limit::<{ GROWTH * crate::frame::FRAME_MAX_BYTES }>())
-    }
+        decode_from_slice(bytes, config().with_limit::<{ GROWTH * crate::frame::FRAME_MAX_BYTES }>())
+    };
+    decoded.map(|(value, used)| (value, &bytes[used..])).map_err(CodecError::Decode)
 }
 
 /// Decodes a value of a far side that speaks a later version: fields that it has added at the end are left out.
 pub fn decode_newer<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
-    let config = config().with_limit::<{ GROWTH * crate::frame::FRAME_MAX_BYTES }>();
     let bytes = &bytes[..bytes.len().min(crate::frame::FRAME_MAX_BYTES)];
-    bincode::serde::decode_from_slice(bytes, config).map(|(value, _)| value).map_err(CodecError::Decode)
-}
-
-fn decode_within<T: DeserializeOwned>(bytes: &[u8], config: impl Config) -> Result<T, CodecError> {
-    let (value, used) = bincode::serde::decode_from_slice(bytes, config).map_err(CodecError::Decode)?;
-    match bytes.len() - used {
-        0 => Ok(value),
-        extra => Err(CodecError::Trailing { extra }),
-    }
+    decode_head(bytes).map(|(value, _)| value)
 }
 
 /// Encoding is not limited: this process encodes only its own values.

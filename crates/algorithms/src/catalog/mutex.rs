@@ -202,7 +202,7 @@ mod tests {
     impl Visitor for Facts {
         type Output = (Topology, bool);
         fn mutex<M: Mutex>(self, _: &'static Row) -> (Topology, bool) {
-            (<M::Link as crate::view::Link>::TOPOLOGY, M::SHARED)
+            (<M::Link as crate::view::TypedLink>::TOPOLOGY, M::SHARED)
         }
     }
 

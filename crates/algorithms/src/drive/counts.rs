@@ -13,9 +13,12 @@ impl Counts {
     #[inline]
     pub fn add<M: Message>(&mut self, message: &M) {
         const { assert!(M::KINDS.len() <= KINDS_MAX, "more kinds of messages than counters") };
-        for kind in message.kinds() {
-            self.0[kind] += 1;
-        }
+        message.count(self);
+    }
+
+    #[inline]
+    pub fn add_one(&mut self, kind: usize) {
+        self.0[kind] += 1;
     }
 
     /// `kinds`: [`Message::KINDS`] of the messages that were counted.

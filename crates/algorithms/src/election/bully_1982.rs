@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{
-    Campaign, Ctx, Election, Input, Kind, Life, Message, Outbox, Outcome, Protocol, Span, StateVector, Status,
+    Campaign, Ctx, Election, Features, Input, Kind, Message, Outbox, Outcome, Protocol, Span, StateVector, Status,
 };
 use crate::settings::Settings;
 use types::NodeId;
@@ -155,7 +155,7 @@ impl Protocol for Bully1982 {
 }
 
 impl Election for Bully1982 {
-    const LIFE: Life = Life::Continuous;
+    const FEATURES: Features = Features { continuous: true, ..Features::PLAIN };
 
     fn state_vector(&self) -> Option<StateVector> {
         Some(StateVector { s: self.s, c: self.c, d: self.d, g: None })

@@ -18,7 +18,6 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::mutex::{Mutex, MutexSettings, Section, Want, kinds_with};
@@ -34,7 +33,6 @@ pub struct ByLock<M> {
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(bound = "M: Serialize + DeserializeOwned")]
 pub enum Msg<M> {
     Lock(M),
     Leader,

@@ -30,7 +30,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{
-    Campaign, Ctx, Election, Group, Input, Kind, Life, Message, Outbox, Outcome, Protocol, Span, StateVector, Status,
+    Campaign, Ctx, Election, Features, Group, Input, Kind, Message, Outbox, Outcome, Protocol, Span, StateVector,
+    Status,
 };
 use crate::settings::Settings;
 use types::NodeId;
@@ -163,7 +164,7 @@ impl Protocol for Invitation {
 }
 
 impl Election for Invitation {
-    const LIFE: Life = Life::Continuous;
+    const FEATURES: Features = Features { continuous: true, ..Features::PLAIN };
 
     fn state_vector(&self) -> Option<StateVector> {
         let c = (self.s != Status::Down).then_some(self.g.coordinator);

@@ -19,7 +19,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
+use crate::protocol::{Campaign, Ctx, Election, Features, Input, Kind, Message, Outbox, Outcome, Protocol};
 use crate::settings::Settings;
 use crate::view::Side;
 
@@ -92,7 +92,7 @@ impl Protocol for ItaiRodeh {
 }
 
 impl Election for ItaiRodeh {
-    const CHANCE_DECIDES: bool = true;
+    const FEATURES: Features = Features { chance_decides: true, ..Features::PLAIN };
 }
 
 impl ItaiRodeh {

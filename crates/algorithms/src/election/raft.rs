@@ -45,7 +45,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Life, Outbox, Outcome, Protocol, Span};
+use crate::protocol::{Campaign, Ctx, Election, Features, Input, Outbox, Outcome, Protocol, Span};
 use crate::settings::Settings;
 use leader::Leadership;
 pub use messages::Msg;
@@ -158,11 +158,14 @@ impl Protocol for Raft {
 }
 
 impl Election for Raft {
-    const LIFE: Life = Life::Continuous;
-    const HAS_TERMS: bool = true;
-    const CHANCE_DECIDES: bool = true;
-    const VOTES: bool = true;
-    const HANDS_OVER: bool = true;
+    const FEATURES: Features = Features {
+        continuous: true,
+        has_terms: true,
+        chance_decides: true,
+        votes: true,
+        hands_over: true,
+        ..Features::PLAIN
+    };
 
     fn term(&self) -> Option<Epoch> {
         Some(Epoch(self.ballot.term))

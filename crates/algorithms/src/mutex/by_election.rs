@@ -58,7 +58,6 @@ struct Contest<E> {
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(bound = "M: Serialize + DeserializeOwned")]
 pub enum Msg<M> {
     Want { time: u64 },
     Round { round: u64, candidates: BTreeMap<NodeId, u64>, served: BTreeMap<NodeId, u64>, token: Token },
@@ -167,7 +166,7 @@ impl<E: Election + Protocol<Link = NodeId, Durable = ()>> Protocol for ByElectio
     }
 }
 
-impl<E: Election + Protocol<Link = NodeId, Durable = ()>> Mutex for ByElection<E> {
+impl<E: Election + Protocol<Link = NodeId, Message: DeserializeOwned, Durable = ()>> Mutex for ByElection<E> {
     fn stage(&self) -> Stage {
         self.stage
     }

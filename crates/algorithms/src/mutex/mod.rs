@@ -28,9 +28,11 @@ pub mod zookeeper_herd;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{Kind, Outbox, Protocol};
+use crate::view::TypedLink;
 use clock::Stamp;
 use types::{NodeId, Token};
 
@@ -108,7 +110,16 @@ impl Stage {
     }
 }
 
-pub trait Mutex: Protocol<Command = Want, Event = Section, Settings = MutexSettings, Durable = ()> {
+pub trait Mutex:
+    Protocol<
+        Link: TypedLink,
+        Message: DeserializeOwned,
+        Command = Want,
+        Event = Section,
+        Settings = MutexSettings,
+        Durable = (),
+    >
+{
     /// May readers be inside together?
     const SHARED: bool = false;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use algorithms::catalog::{Elects, ROWS, Row};
 use algorithms::drive::Dice;
 use algorithms::theory::{Before, Case};
-use algorithms::{Life, Outcome, Topology, Uid, Wins};
+use algorithms::{Outcome, Topology, Uid, Wins};
 
 use crate::subject::{Plan, Run, Schedule, Subject, subject, uids, view};
 
@@ -249,7 +249,7 @@ fn leader(row: &'static Row, plan: &Plan<'_>, run: &Run) -> Result<(), String> {
     let mut last = Vec::new();
     for &at in &living {
         match run.outcomes[at].as_slice() {
-            [.., outcome] if run.life == Life::Continuous || run.outcomes[at].len() == 1 => last.push((at, *outcome)),
+            [.., outcome] if run.continuous || run.outcomes[at].len() == 1 => last.push((at, *outcome)),
             said => return Err(format!("position {at} said {said:?}")),
         }
     }

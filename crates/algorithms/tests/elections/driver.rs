@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use algorithms::drive::{Dice, Driver, Effect};
-use algorithms::{Campaign, Ctx, Election, Input, Life, Link, Outcome, Protocol, Settings, Uid};
+use algorithms::{Campaign, Ctx, Election, Input, Link, Outcome, Protocol, Settings, Uid};
 
 use crate::subject::{Log, Plan, Run, Schedule, readable};
 
@@ -21,14 +21,14 @@ pub(crate) fn run<E: Election>(plan: &Plan<'_>, log: Log<'_>) -> Run {
 pub(crate) fn run_second<E: Election>(plan: &Plan<'_>) -> Run {
     let all: Vec<usize> = (0..plan.view.len()).collect();
     let first = Plan { initiators: &all, dead: &[], ..*plan };
-    if E::LIFE == Life::Continuous {
+    if E::FEATURES.continuous {
         let mut before = World::<E>::new(&first, None);
         before.settle();
         before.dead = plan.dead.to_vec();
         before.starts = plan.initiators.iter().copied().collect();
         before.round = 0;
         let known = std::mem::take(&mut before.run.outcomes);
-        before.run = Run { outcomes: known, ..Run::new::<E::Message>(plan.view.len(), E::LIFE) };
+        before.run = Run { outcomes: known, ..Run::new::<E::Message>(plan.view.len(), E::FEATURES.continuous) };
         before.settle();
         return before.run;
     }
@@ -89,7 +89,7 @@ impl<'a, E: Election> World<'a, E> {
             on_disk,
             now: Duration::ZERO,
             round: 0,
-            run: Run::new::<E::Message>(n, E::LIFE),
+            run: Run::new::<E::Message>(n, E::FEATURES.continuous),
         };
         for node in 0..n {
             let dice = world.dice.roll();

@@ -1,7 +1,7 @@
 //! The driver of synchronous algorithms: what is sent in round r is read in round r + 1.
 
 use algorithms::drive::Dice;
-use algorithms::{Ctx, Life, Next, Rounds};
+use algorithms::{Ctx, Next, Rounds};
 
 use crate::subject::{Log, Plan, Run, Schedule, readable};
 
@@ -12,7 +12,7 @@ pub(crate) fn run<R: Rounds>(plan: &Plan<'_>, skip: bool, mut log: Log<'_>) -> R
     let (n, members, settings) = (plan.view.len(), plan.view.members(), plan.settings());
     let mut dice = Dice(plan.seed);
     let wakes = wakes(plan, &mut dice);
-    let mut run = Run::new::<R::Message>(n, Life::PerRound);
+    let mut run = Run::new::<R::Message>(n, false);
     let ctx = |node: usize, dice: u64| Ctx { me: members[node], view: plan.view, settings: &settings, dice };
     let mut nodes: Vec<R> = (0..n).map(|node| R::new(&ctx(node, dice.roll()))).collect();
     let mut quiet_until = vec![0; n];

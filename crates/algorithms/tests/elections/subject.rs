@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use algorithms::catalog::{self, Row, Visitor};
-use algorithms::{Election, Kind, Life, Message, Outcome, Rounds, Settings, Topology, Uid, View, Wins};
+use algorithms::{Election, Kind, Message, Outcome, Rounds, Settings, Topology, Uid, View, Wins};
 
 use crate::{driver, lockstep};
 
@@ -33,7 +33,7 @@ pub(crate) enum Schedule {
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Run {
-    pub(crate) life: Life,
+    pub(crate) continuous: bool,
     /// Everything each position announced, in order.
     pub(crate) outcomes: Vec<Vec<Outcome>>,
     pub(crate) counts: Vec<(Kind, u64)>,
@@ -47,9 +47,9 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn new<M: Message>(n: usize, life: Life) -> Self {
+    pub(crate) fn new<M: Message>(n: usize, continuous: bool) -> Self {
         Run {
-            life,
+            continuous,
             outcomes: vec![Vec::new(); n],
             counts: M::KINDS.iter().map(|&kind| (kind, 0)).collect(),
             rounds: 0,

@@ -7,10 +7,10 @@
 //!
 //! An algorithm whose decisions have terms brings its own epochs: the term is the epoch, on disk before it is followed.
 
-use algorithms::{Epoch, Input, NodeId, Outbox, Protocol, Topology};
+use algorithms::{Epoch, Features, Input, NodeId, Outbox, Protocol, Topology};
 use serde::{Deserialize, Serialize};
 
-use super::{Authority, AuthorityCommand, AuthorityEvent, Belief, BeliefRecord, ElectionKind, Guarantee, Reach};
+use super::{Authority, AuthorityCommand, AuthorityEvent, Belief, BeliefRecord, Guarantee, Reach};
 use crate::attempts::{Attempt, Reservation};
 use crate::messages::{Claim, Context, News};
 use crate::settings::Settings;
@@ -19,7 +19,7 @@ use types::Cause;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Classic {
     belief: Belief,
-    election: ElectionKind,
+    election: Features,
     /// This member follows no claim below this epoch.
     min_epoch: Epoch,
     has_child: bool,
@@ -55,7 +55,7 @@ impl Protocol for Classic {
         let belief = Belief::start(ctx, stored.incarnation.next(ctx.dice), stored);
         let min_epoch = Epoch(belief.attempts().first().0);
         out.persist(belief.record());
-        let election = ElectionKind::default();
+        let election = Features::PLAIN;
         Classic { belief, election, min_epoch, has_child: false, resigning: false, successor: None }
     }
 

@@ -52,7 +52,7 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     /// Counts restarts of the sender, and learns what the sender remembers of this member.
     fn remember(&mut self, ctx: &Context<'_>, from: FullPos, beat: Beat) {
-        if Self::preempts(ctx) {
+        if self.preempts(ctx) {
             self.setbacks.restarted(from, self.detector.restarts(from, beat.incarnation));
             self.setbacks.told(self.at, beat.setbacks);
         }

@@ -73,7 +73,7 @@ impl<E: Election, A: Authority> Member<E, A> {
                     out.set_timer(Timer::ChildrenStop, Span::exactly(ctx.settings.children_patience()));
                 }
             }
-            AuthorityEvent::SuccessionFailed if Self::preempts(ctx) => self.setbacks.fail(self.at),
+            AuthorityEvent::SuccessionFailed if self.preempts(ctx) => self.setbacks.fail(self.at),
             AuthorityEvent::SuccessionFailed => {}
             AuthorityEvent::Decided(attempt) => {
                 if self.round.round().is_none_or(|round| round.attempt <= attempt) {
@@ -144,7 +144,7 @@ impl<E: Election, A: Authority> Member<E, A> {
     /// A leader that is replaced by a better member, or gives its leadership away, has not failed.
     fn note_reign(&mut self, ctx: &Context<'_>, leader: Option<Claim>, cause: Cause, out: &mut impl Outbox<Self>) {
         let (led, leads) = (self.announced.role == Role::Leader, leader.is_some_and(|claim| claim.is_by(ctx.me)));
-        if !led && leads && Self::preempts(ctx) {
+        if !led && leads && self.preempts(ctx) {
             self.setbacks.reign_begins();
             out.set_timer(Timer::Tenure, Span::exactly(MEMORY));
         }

@@ -107,7 +107,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         if !self.candidacy.tell_stands(stands) {
             return;
         }
-        if E::VOTES {
+        if self.round.features().votes {
             self.tell_algorithm(ctx, self.at, stands, out);
         }
         self.tell_all(ctx, out);
@@ -123,7 +123,7 @@ impl<E: Election, A: Authority> Member<E, A> {
         let best = |claim: Claim| ctx.wins().best(self.priorities.said(claim.uid.id).into_iter().chain([claim.uid]));
         let better = self.authority.leader().and_then(best).is_some_and(|leader| ctx.beats(ctx.me, leader));
         let keeps = self.authority.leader().is_some_and(|leader| self.maintenance.keeps(leader.uid.id));
-        Self::preempts(ctx) && !keeps && self.candidacy.told_stands() && better && self.round.is_decided()
+        self.preempts(ctx) && !keeps && self.candidacy.told_stands() && better && self.round.is_decided()
     }
 
     /// The connected members that stand and are better than this member.
@@ -134,8 +134,8 @@ impl<E: Election, A: Authority> Member<E, A> {
     }
 
     /// Does a better member take over from a healthy leader?
-    pub(super) fn preempts(ctx: &Context<'_>) -> bool {
-        ctx.settings.preempt && !E::CHANCE_DECIDES
+    pub(super) fn preempts(&self, ctx: &Context<'_>) -> bool {
+        ctx.settings.preempt && !self.round.features().chance_decides
     }
 
     fn watch(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {

@@ -1,21 +1,21 @@
 //! Classic claims: the later epoch is believed, a lost one never again, and no two members claim the same.
 
 use algorithms::drive::Effect;
-use algorithms::{Epoch, NodeId, Uid};
+use algorithms::{Epoch, Features, NodeId, Uid};
 use member::AuthorityCommand as Told;
 use member::AuthorityEvent::{self as Says, Follows};
-use member::{Attempt, Authority, BeliefRecord, Cause, Claim, Classic, ElectionKind, News, Reach, Settings};
+use member::{Attempt, Authority, BeliefRecord, Cause, Claim, Classic, News, Reach, Settings};
 
 use crate::bench::{Bench, Wanted, mesh};
 
 type One = Bench<Classic>;
 
-const PER_ROUND: ElectionKind = ElectionKind { continuous: false, has_terms: false, hands_over: false };
-const CONTINUOUS: ElectionKind = ElectionKind { continuous: true, has_terms: false, hands_over: false };
-const TERMS: ElectionKind = ElectionKind { continuous: true, has_terms: true, hands_over: true };
+const PER_ROUND: Features = Features::PLAIN;
+const CONTINUOUS: Features = Features { continuous: true, ..Features::PLAIN };
+const TERMS: Features = Features { continuous: true, has_terms: true, hands_over: true, ..Features::PLAIN };
 
 /// Member `me` of three: of an attempt 1, 2 and 3 claim the first, second and third epoch.
-fn member(me: u32, kind: ElectionKind, stored: Option<BeliefRecord>) -> One {
+fn member(me: u32, kind: Features, stored: Option<BeliefRecord>) -> One {
     let (mut one, _) = Bench::start(me, mesh(&[1, 2, 3]), Settings::default(), stored);
     one.tell(Told::Election(kind));
     one

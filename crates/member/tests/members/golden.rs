@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use algorithms::election::bully::Bully;
 use algorithms::election::chang_roberts::OwnProbeFirst;
-use algorithms::{Election, NodeId, Topology, Uid, View};
+use algorithms::{Election, NodeId, Topology, TypedLink, Uid, View};
 use member::{Authority, Classic, Command, Quorum, Settings};
 
 use crate::world::World;
@@ -17,7 +17,7 @@ use crate::world::World;
 const MOMENT: Duration = Duration::from_millis(20);
 
 #[track_caller]
-fn check<E: Election, A: Authority>(name: &str, world: &World<E, A>) {
+fn check<E: Election<Link: TypedLink>, A: Authority>(name: &str, world: &World<E, A>) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.txt"));
     let transcript = world.transcript();
     if env::var_os("UPDATE_GOLDEN").is_some() {
@@ -30,9 +30,9 @@ fn check<E: Election, A: Authority>(name: &str, world: &World<E, A>) {
     assert!(known == transcript, "{name}.txt differs in line {}: now {new:?}; UPDATE_GOLDEN=1 rewrites it", line + 1);
 }
 
-fn cluster<E: Election, A: Authority>(title: &str, members: u32, settings: Settings) -> World<E, A> {
+fn cluster<E: Election<Link: TypedLink>, A: Authority>(title: &str, members: u32, settings: Settings) -> World<E, A> {
     let uids: Vec<Uid> = (1..=members).map(Uid::plain).collect();
-    let view = match <E::Link as algorithms::Link>::TOPOLOGY {
+    let view = match <E::Link as algorithms::TypedLink>::TOPOLOGY {
         Topology::Ring => View::ring(uids),
         _ => View::mesh(uids),
     };
@@ -40,7 +40,11 @@ fn cluster<E: Election, A: Authority>(title: &str, members: u32, settings: Setti
 }
 
 /// All members run, and the best one leads; nothing of that is told.
-pub(crate) fn led<E: Election, A: Authority>(title: &str, members: u32, settings: Settings) -> World<E, A> {
+pub(crate) fn led<E: Election<Link: TypedLink>, A: Authority>(
+    title: &str,
+    members: u32,
+    settings: Settings,
+) -> World<E, A> {
     let mut world = cluster(title, members, settings);
     world.quietly(|world| {
         world.start(&(1..=members).collect::<Vec<_>>());
@@ -51,7 +55,7 @@ pub(crate) fn led<E: Election, A: Authority>(title: &str, members: u32, settings
 }
 
 /// The first election among three.
-fn first_election<E: Election, A: Authority>(title: &str) -> World<E, A> {
+fn first_election<E: Election<Link: TypedLink>, A: Authority>(title: &str) -> World<E, A> {
     let mut world = cluster(title, 3, Settings::default());
     world.start(&[1, 2, 3]);
     world.run_until_leader(3);
@@ -75,7 +79,7 @@ fn first_election_quorum() {
     check("first-election-quorum", &first_election::<Bully, Quorum>("first election: quorum, bully"));
 }
 
-fn leader_killed<E: Election, A: Authority>(title: &str, members: u32) -> World<E, A> {
+fn leader_killed<E: Election<Link: TypedLink>, A: Authority>(title: &str, members: u32) -> World<E, A> {
     let mut world = led(title, members, Settings::default());
     world.note(&format!("{members} leads"));
     world.kill(members);
@@ -101,7 +105,7 @@ fn leader_killed_quorum() {
 }
 
 /// Member 1 is killed and starts again.
-fn restart<E: Election, A: Authority>(title: &str) -> World<E, A> {
+fn restart<E: Election<Link: TypedLink>, A: Authority>(title: &str) -> World<E, A> {
     let mut world = led(title, 3, Settings::default());
     world.note("3 leads; 1 is started again");
     world.kill(1);
@@ -125,7 +129,7 @@ fn a_voter_that_restarted_settles_before_it_stands() {
 }
 
 /// The best member starts again when another one leads.
-fn preemption<E: Election, A: Authority>(title: &str) -> World<E, A> {
+fn preemption<E: Election<Link: TypedLink>, A: Authority>(title: &str) -> World<E, A> {
     let mut world = led(title, 3, Settings::default());
     world.quietly(|world| {
         world.kill(3);
@@ -146,7 +150,7 @@ fn preemption<E: Election, A: Authority>(title: &str) -> World<E, A> {
 }
 
 /// Until shortly before member 3 has waited long enough to take over.
-fn preempting<E: Election, A: Authority>(world: &mut World<E, A>) -> Duration {
+fn preempting<E: Election<Link: TypedLink>, A: Authority>(world: &mut World<E, A>) -> Duration {
     let preempt = |world: &World<E, A>| world.driver(3).timers().get(member::Timer::Preempt);
     for _ in 0..200 {
         if let Some(due) = preempt(world) {
@@ -168,7 +172,7 @@ fn preemption_quorum() {
 }
 
 /// The leader and member 1 cannot reach each other; member 2 reaches both.
-fn bridge<E: Election, A: Authority>(title: &str) -> World<E, A> {
+fn bridge<E: Election<Link: TypedLink>, A: Authority>(title: &str) -> World<E, A> {
     let mut world = led(title, 3, Settings { preempt: false, ..Settings::default() });
     world.note("3 leads; the connection between 1 and 3 breaks");
     world.cut(1, 3);

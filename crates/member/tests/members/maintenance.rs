@@ -7,7 +7,7 @@ use algorithms::election::bully_1982::Bully1982;
 use algorithms::election::chang_roberts::OwnProbeFirst;
 use algorithms::election::invitation::Invitation;
 use algorithms::election::raft::Raft;
-use algorithms::{Election, NodeId, View};
+use algorithms::{Election, NodeId, TypedLink, View};
 use member::{Authority, Classic, Command, FromDriver, Quorum, Role, Settings};
 
 use crate::bench::{mesh, ring};
@@ -22,7 +22,11 @@ fn to(id: u32, hold: bool) -> Command {
 }
 
 /// The members that lead one after the other, as they see it themselves, beginning with the present leader.
-fn leaders<E: Election, A: Authority>(world: &mut World<E, A>, members: &[u32], time: Duration) -> Vec<u32> {
+fn leaders<E: Election<Link: TypedLink>, A: Authority>(
+    world: &mut World<E, A>,
+    members: &[u32],
+    time: Duration,
+) -> Vec<u32> {
     let mut seen = Vec::new();
     let end = world.now() + time;
     while world.now() < end {
@@ -36,11 +40,11 @@ fn leaders<E: Election, A: Authority>(world: &mut World<E, A>, members: &[u32], 
     seen
 }
 
-fn leads<E: Election, A: Authority>(world: &World<E, A>, id: u32) -> bool {
+fn leads<E: Election<Link: TypedLink>, A: Authority>(world: &World<E, A>, id: u32) -> bool {
     world.driver(id).machine().standing().role == Role::Leader
 }
 
-fn followed<E: Election, A: Authority>(world: &World<E, A>, id: u32) -> Option<u32> {
+fn followed<E: Election<Link: TypedLink>, A: Authority>(world: &World<E, A>, id: u32) -> Option<u32> {
     world.driver(id).machine().standing().leader.map(|leader| leader.0)
 }
 
@@ -67,7 +71,7 @@ fn a_second_best_member_takes_over_if_the_best_one_never_does() {
     assert!(seen.contains(&4) || seen.contains(&5), "{seen:?}");
 }
 
-fn held<E: Election, A: Authority>() {
+fn held<E: Election<Link: TypedLink>, A: Authority>() {
     let mut world = led::<E, A>("held", 5, Settings::default());
     world.command(5, to(3, true));
     assert_eq!(leaders(&mut world, &FIVE, SECONDS), [5, 3]);
@@ -124,7 +128,7 @@ fn a_successor_that_does_not_come_to_lead_is_not_held_later() {
     world.run_until_leader(3);
 }
 
-fn rests<E: Election, A: Authority>() {
+fn rests<E: Election<Link: TypedLink>, A: Authority>() {
     let minute = Duration::from_mins(1);
     let mut world = led::<E, A>("rests", 3, Settings::default());
     world.command(3, Command::StepDown(Some(minute)));
@@ -165,7 +169,7 @@ fn a_resting_member_stands_if_no_other_can_lead_and_leading_ends_its_rest() {
 }
 
 /// The member that leads now or next.
-fn next_leader<E: Election, A: Authority>(world: &mut World<E, A>, among: &[u32]) -> u32 {
+fn next_leader<E: Election<Link: TypedLink>, A: Authority>(world: &mut World<E, A>, among: &[u32]) -> u32 {
     let end = world.now() + Duration::from_mins(1);
     loop {
         if let Some(&id) = among.iter().find(|&&id| leads(world, id)) {
@@ -177,7 +181,7 @@ fn next_leader<E: Election, A: Authority>(world: &mut World<E, A>, among: &[u32]
 }
 
 /// A paused cluster does not replace its leader, the leader itself may return, and the end of the pause elects.
-fn paused<E: Election, A: Authority>(view: View) {
+fn paused<E: Election<Link: TypedLink>, A: Authority>(view: View) {
     let ids: Vec<u32> = view.members().iter().map(|uid| uid.id.0).collect();
     let mut world: World<E, A> = World::new("paused", view, Settings::default());
     world.start(&ids);

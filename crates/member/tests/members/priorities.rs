@@ -7,10 +7,8 @@ use algorithms::election::bully_1982::Bully1982;
 use algorithms::election::chang_roberts::OwnProbeFirst;
 use algorithms::election::echo::Echo;
 use algorithms::election::time_slice::TimeSlice;
-use algorithms::{Election, Epoch, NodeId, Uid, View};
-use member::{
-    Authority, Beat, Claim, Classic, Command, Envelope, Member, News, Quorum, Role, Settings, Synchronised, Timer,
-};
+use algorithms::{Election, Epoch, NodeId, Synchronised, TypedLink, Uid, View};
+use member::{Authority, Beat, Claim, Classic, Command, Envelope, Member, News, Quorum, Role, Settings, Timer};
 
 use crate::bench::{Bench, mesh, ring};
 use crate::golden::led;
@@ -21,12 +19,12 @@ fn patient() -> Settings {
     Settings { preempt: false, ..Settings::default() }
 }
 
-fn leader<E: Election, A: Authority>(world: &World<E, A>, id: u32) -> Option<u32> {
+fn leader<E: Election<Link: TypedLink>, A: Authority>(world: &World<E, A>, id: u32) -> Option<u32> {
     world.driver(id).machine().standing().leader.map(|leader| leader.0)
 }
 
 /// A raised member of a cluster that is led by 3 takes over where it may, and else wins the next election.
-fn raised<E: Election, A: Authority>() {
+fn raised<E: Election<Link: TypedLink>, A: Authority>() {
     let mut world = led::<E, A>("raised", 3, Settings::default());
     world.command(1, Command::Priority(Some(7)));
     world.run_until_leader(1);
@@ -50,7 +48,7 @@ fn a_raised_member_takes_over_or_wins_the_next_election() {
 }
 
 /// Members of a ring and of a graph know the priorities of their neighbours only.
-fn on<E: Election>(view: View) {
+fn on<E: Election<Link: TypedLink>>(view: View) {
     let mut world: World<E, Classic> = World::new("far from the leader", view, Settings::default());
     world.start(&[1, 2, 3, 4, 5]);
     world.run_until_leader(5);

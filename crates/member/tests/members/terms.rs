@@ -1,6 +1,8 @@
 //! An election for tests: each member that campaigns wins at once, in the term after the last it knows.
 
-use algorithms::{Campaign, Ctx, Election, Epoch, Input, Kind, Message, NodeId, Outbox, Outcome, Protocol, Settings};
+use algorithms::{
+    Campaign, Ctx, Election, Epoch, Features, Input, Kind, Message, NodeId, Outbox, Outcome, Protocol, Settings,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -54,7 +56,7 @@ impl Protocol for Terms {
 }
 
 impl Election for Terms {
-    const HAS_TERMS: bool = true;
+    const FEATURES: Features = Features { has_terms: true, ..Features::PLAIN };
 
     fn term(&self) -> Option<Epoch> {
         Some(Epoch(self.term))

@@ -1,6 +1,6 @@
 //! What must hold of a bare election, and what must be possible so that the model is not vacuous.
 
-use super::{Bare, Election, Elects, Life, Outcome, Property, State, Status, Timers, Uid};
+use super::{Bare, Election, Elects, Outcome, Property, State, Status, Timers, Uid};
 
 pub const ONE_WINNER: &str = "at most one winner";
 pub const AGREEMENT: &str = "all nodes that decided agree";
@@ -14,7 +14,7 @@ const ASSERTION_1: &str = "assertions 1 and 3 of the state vectors";
 
 pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
     let mut all = vec![Property::sometimes("a node wins", |_, state: &State<E>| state.winners() > 0)];
-    if E::HAS_TERMS {
+    if E::FEATURES.has_terms {
         all.extend(of_terms(model));
         return all;
     }
@@ -48,7 +48,7 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
                 state.nodes.iter().enumerate().all(|(at, node)| !node.ever_won || uid(model, state, at) == best)
             }));
         }
-        if E::LIFE == Life::PerRound {
+        if !E::FEATURES.continuous {
             all.push(Property::always(ONCE, |_, state: &State<E>| state.nodes.iter().all(|node| node.decisions < 2)));
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
             !over(model, state) || decided(model, state)
         }));
     }
-    if E::LIFE == Life::Continuous {
+    if E::FEATURES.continuous {
         all.push(Property::always(ASSERTION_1, assertion_1));
         all.push(Property::sometimes("two nodes are Normal", |_, state: &State<E>| {
             vectors(state, Status::Normal).count() > 1

@@ -49,7 +49,7 @@ pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
     }
     if budget.crashes + budget.suspicions + budget.early == 0 && !P::LEASES {
         // Members that know different priorities may bring two winners of one attempt, each with an epoch of its own.
-        if !P::TERMS && budget.priorities == 0 {
+        if !P::features(&model.settings).has_terms && budget.priorities == 0 {
             all.push(Property::always(ONE_LEADER, |model: &Members<P>, state: &State<P>| {
                 // Every attempt has one epoch for each member.
                 let members = model.view.len() as u64;

@@ -59,7 +59,7 @@ impl<P: Subject> Members<P> {
             let affordable = match P::class(timer) {
                 Class::Beat => left.beats > 0,
                 Class::Silence(peer) => left.suspicions > 0 && self.connected(state, at, peer),
-                Class::Upkeep | Class::Other => left.early > 0,
+                Class::Upkeep | Class::Algorithm | Class::Other => left.early > 0,
                 Class::Promise | Class::Settle => false,
             };
             if affordable && !progress.contains(&step(at, Cause::Fires(timer))) {
@@ -100,10 +100,12 @@ impl<P: Subject> Members<P> {
     /// Timers for which time passes: neither those that a steady heartbeat renews, nor the heartbeat itself.
     fn counted(&self, state: &State<P>) -> Vec<((usize, P::Timer), Span)> {
         let steady = self.is_steady(state);
+        let continuous = P::features(&self.settings).continuous;
         let counts = |&(at, timer, _): &(usize, P::Timer, Span)| match P::class(timer) {
             Class::Beat => false,
             Class::Silence(peer) => !self.connected(state, at, peer),
             Class::Upkeep | Class::Promise => !steady,
+            Class::Algorithm => !steady || !continuous,
             Class::Settle | Class::Other => true,
         };
         state.timers().filter(counts).map(|(at, timer, span)| ((at, timer), span)).collect()

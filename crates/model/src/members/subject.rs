@@ -1,6 +1,6 @@
 //! What the model must know of a member beside the `Protocol`.
 
-use algorithms::{Election, Life, NodeId, Protocol, View};
+use algorithms::{Election, Features, NodeId, Protocol, View};
 use member::reign::{Msg, ReignTimer};
 use member::{Authority, Classic, Command, Envelope, Event, Member, NodeSet, Quorum, Settings, Standing, Timer};
 
@@ -8,9 +8,9 @@ use member::{Authority, Classic, Command, Envelope, Event, Member, NodeSet, Quor
 pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Settings = Settings> {
     /// May a member claim to lead only until its lease ends?
     const LEASES: bool;
-    /// Does the election number its leaders itself? Then there are no attempts with an epoch for each member.
-    const TERMS: bool;
 
+    /// Those of its election.
+    fn features(settings: &Settings) -> Features;
     fn links(&self, view: &View) -> NodeSet;
     /// The machine's own standing; its announcement may be behind.
     fn standing(&self) -> Standing;
@@ -32,6 +32,8 @@ pub enum Class {
     Promise,
     /// Other members rely on its length: it never fires early.
     Settle,
+    /// The election's: upkeep if it is never reset.
+    Algorithm,
     Other,
 }
 
@@ -86,7 +88,10 @@ impl Referee for Quorum {
 
 impl<E: Election, A: Referee> Subject for Member<E, A> {
     const LEASES: bool = A::LEASES;
-    const TERMS: bool = E::HAS_TERMS;
+
+    fn features(settings: &Settings) -> Features {
+        E::features(&settings.election)
+    }
 
     fn links(&self, view: &View) -> NodeSet {
         Member::links(self, view)
@@ -105,7 +110,7 @@ impl<E: Election, A: Referee> Subject for Member<E, A> {
             Timer::Authority(timer) => A::class(timer),
             Timer::Beat => Class::Beat,
             Timer::Silence(peer) => Class::Silence(peer),
-            Timer::Algorithm(_) if E::LIFE == Life::Continuous => Class::Upkeep,
+            Timer::Algorithm(_) => Class::Algorithm,
             _ => Class::Other,
         }
     }

@@ -2,7 +2,7 @@
 //! time of their starts.
 
 use algorithms::catalog::{self, Elects, Row, Visitor};
-use algorithms::{Election, Life, Rounds, Topology, Wins};
+use algorithms::{Election, Rounds, Topology, Wins};
 use model::bare::{Bare, Timers};
 use model::check::{Limits, Report, examine};
 use model::synchronous::Synchronous;
@@ -24,8 +24,7 @@ impl Visitor for Case {
     fn election<E: Election>(self, row: &'static Row) -> Option<Report> {
         let Case { n, wins, timers, crashes } = self;
         // Only timers can be early, and an algorithm that is never done begins anew for ever.
-        if timers != Timers::WhenQuiet && (row.topology != Topology::Mesh || row.needs_all || E::LIFE != Life::PerRound)
-        {
+        if timers != Timers::WhenQuiet && (row.topology != Topology::Mesh || row.needs_all || E::FEATURES.continuous) {
             return None;
         }
         let mut model = Bare::<E>::new(row, n, wins);
@@ -33,7 +32,7 @@ impl Visitor for Case {
         if row.elects == Elects::Majority {
             model.max_term = 2;
         }
-        let large = E::LIFE == Life::Continuous || row.needs_all || row.elects == Elects::Anyone;
+        let large = E::FEATURES.continuous || row.needs_all || row.elects == Elects::Anyone;
         if n > 3 && (large || row.topology == Topology::Graph) {
             model.max_starts = 1;
         }

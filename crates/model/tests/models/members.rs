@@ -1,10 +1,9 @@
 //! Whole members of every election of the catalog, each its own authority: cold starts, crashes between effects,
 //! restarts, false suspicions, slow writes.
 
-use algorithms::catalog::{self, Row, Visitor};
-use algorithms::{Election, Rounds};
-use member::{Classic, Member, Synchronised};
-use model::check::{Limits, Report, examine};
+use algorithms::catalog::{self, AnyElection, Row};
+use member::{Classic, Member};
+use model::check::{Limits, examine};
 use model::members::walk::Phases;
 use model::members::{Budget, Members};
 
@@ -20,7 +19,7 @@ struct Case {
 const NOTHING: Budget = Budget::NOTHING;
 
 impl Case {
-    fn model<E: Election>(self, row: &'static Row) -> Members<Member<E, Classic>> {
+    fn model(self, row: &'static Row) -> Members<Member<AnyElection, Classic>> {
         let Case { n, cold, budget, .. } = self;
         if cold { Members::cold(row, n, budget) } else { Members::settled(row, n, budget) }
     }
@@ -32,20 +31,16 @@ impl Case {
 
     fn check(self) {
         for row in catalog::ROWS {
-            catalog::dispatch(row, self).holds();
+            examine(self.label(row), &self.model(row), self.limits).holds();
         }
     }
-}
 
-impl Visitor for Case {
-    type Output = Report;
-
-    fn election<E: Election>(self, row: &'static Row) -> Report {
-        examine(self.label(row), &self.model::<E>(row), self.limits)
-    }
-
-    fn rounds<R: Rounds>(self, row: &'static Row) -> Report {
-        self.election::<Synchronised<R>>(row)
+    /// Faults first, then health: every walk must end at rest and in agreement.
+    fn walk(self, row: &'static Row) {
+        let (model, label, seeds) = (self.model(row), self.label(row), self.limits.walks as u64);
+        let walk = |seed| model.walk(seed, Phases { faulty: 60, healing: 2000 });
+        let slowest = (0..seeds).map(|seed| walk(seed).unwrap_or_else(|why| panic!("{label}: {why}"))).max();
+        println!("{label}: {seeds} walks come to rest, the slowest after {} steps", slowest.unwrap_or(0));
     }
 }
 
@@ -99,25 +94,6 @@ fn three_and_four_members_survive_everything_at_once() {
     Case { n: 4, cold: false, budget, limits: Limits::new(5_000, 6_000) }.check();
 }
 
-/// Faults first, then health: every walk must end at rest and in agreement.
-struct Walks(Case, u64);
-
-impl Visitor for Walks {
-    type Output = ();
-
-    fn election<E: Election>(self, row: &'static Row) {
-        let Walks(case, seeds) = self;
-        let (model, label) = (case.model::<E>(row), case.label(row));
-        let walk = |seed| model.walk(seed, Phases { faulty: 60, healing: 2000 });
-        let slowest = (0..seeds).map(|seed| walk(seed).unwrap_or_else(|why| panic!("{label}: {why}"))).max();
-        println!("{label}: {seeds} walks come to rest, the slowest after {} steps", slowest.unwrap_or(0));
-    }
-
-    fn rounds<R: Rounds>(self, row: &'static Row) {
-        self.election::<Synchronised<R>>(row);
-    }
-}
-
 #[test]
 fn whatever_happened_members_come_to_rest() {
     let faults = Budget {
@@ -135,7 +111,7 @@ fn whatever_happened_members_come_to_rest() {
     let limits = Limits::new(1, 60);
     for row in catalog::ROWS {
         for (n, cold, budget) in [(3, true, NOTHING), (3, false, faults), (4, false, faults)] {
-            catalog::dispatch(row, Walks(Case { n, cold, budget, limits }, limits.walks as u64));
+            Case { n, cold, budget, limits }.walk(row);
         }
     }
 }

@@ -178,7 +178,10 @@ impl<B: Bugs<Reign>> model::reign::Subject for Planted<Reign, B> {
 
 impl<M: model::members::Subject, B: Bugs<M>> model::members::Subject for Planted<M, B> {
     const LEASES: bool = M::LEASES;
-    const TERMS: bool = M::TERMS;
+
+    fn features(settings: &member::Settings) -> algorithms::Features {
+        M::features(settings)
+    }
 
     fn links(&self, view: &View) -> NodeSet {
         self.machine.links(view)
@@ -202,10 +205,7 @@ impl<M: model::members::Subject, B: Bugs<M>> model::members::Subject for Planted
 }
 
 impl<M: algorithms::Election, B: Bugs<M>> algorithms::Election for Planted<M, B> {
-    const LIFE: algorithms::Life = M::LIFE;
-    const HAS_TERMS: bool = M::HAS_TERMS;
-    const CHANCE_DECIDES: bool = M::CHANCE_DECIDES;
-    const VOTES: bool = M::VOTES;
+    const FEATURES: algorithms::Features = algorithms::Features { hands_over: false, ..M::FEATURES };
 
     fn term(&self) -> Option<algorithms::Epoch> {
         self.machine.term()

@@ -19,9 +19,9 @@ mod world;
 
 use std::time::Duration;
 
-use algorithms::catalog::Row;
-use algorithms::{Election, Topology, Uid, View};
-use member::{ABSTAIN, Authority, FORGIVE, Guarantee, Member, MemberVisitor, OnClose, Safety, Settings, Timing};
+use algorithms::catalog::{AnyElection, Row};
+use algorithms::{Topology, Uid, View};
+use member::{ABSTAIN, Classic, FORGIVE, Guarantee, Member, OnClose, Quorum, Safety, Settings, Timing};
 
 pub use invariants::{Announced, INVARIANTS, InvariantInfo};
 pub use plan::FaultKind;
@@ -79,19 +79,9 @@ impl Default for FaultOptions {
 
 /// One run of a row's member from a seed.
 pub fn run_faults(row: &'static Row, seed: u64, options: &FaultOptions) -> FaultReport {
-    member::dispatch(row, options.safety, Run { seed, options })
-}
-
-struct Run<'a> {
-    seed: u64,
-    options: &'a FaultOptions,
-}
-
-impl MemberVisitor for Run<'_> {
-    type Output = FaultReport;
-
-    fn visit<E: Election, A: Authority>(self, row: &'static Row) -> FaultReport {
-        run_subject::<Member<E, A>>(row, self.seed, self.options)
+    match options.safety {
+        Safety::Classic => run_subject::<Member<AnyElection, Classic>>(row, seed, options),
+        Safety::Quorum => run_subject::<Member<AnyElection, Quorum>>(row, seed, options),
     }
 }
 
@@ -120,7 +110,7 @@ fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, tra
     }
     let mut plan = Plan::draw(nodes, settings.timing.max_drift * options.drift, quorum, &mut rng);
     plan.add_slews(&mut Rng::new(!seed));
-    if S::TAKES_PRIORITIES {
+    if !S::features(&settings).plain_ids {
         plan.add_priorities(&view, &settings, &mut Rng::new(seed ^ PRIORITIES));
     }
     if S::TAKES_MAINTENANCE {
@@ -139,9 +129,7 @@ fn one_run<S: Subject>(row: &'static Row, seed: u64, options: &FaultOptions, tra
 }
 
 fn settings(row: &Row, options: &FaultOptions) -> Settings {
-    let election = algorithms::Settings { wins: row.wins, ..algorithms::Settings::default() };
-    let coordinator_timeout = election.answer_timeout * row.coordinator_factor;
-    let election = algorithms::Settings { coordinator_timeout, ..election };
+    let election = algorithms::Settings::of(row);
     let timing = Timing::default();
     // Setbacks count here too. A wait of minutes would only be a run of minutes: `trouble` has those.
     let preempt_after_max = 2 * Settings::default().preempt_after;

@@ -1,18 +1,19 @@
 //! The machine that the fault engine drives: a whole member, or a toy that replaces one in a test.
 
-use algorithms::{Election, NodeId, Protocol, StateVector, View};
+use algorithms::{Election, Features, NodeId, Protocol, StateVector, View};
 use member::reign::{Reign, Vote};
 use member::{Authority, Command, Event, FullPos, Guarantee, Member, NodeSet, Role, Settings};
 
 pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Settings = Settings> {
     /// Which invariants must hold for it.
     const GUARANTEE: Guarantee = Guarantee::Component;
-    /// Are its epochs the terms of its algorithm?
-    const HAS_TERMS: bool = false;
-    /// Can it be told other priorities?
-    const TAKES_PRIORITIES: bool = false;
     /// Does it obey orders of maintenance?
     const TAKES_MAINTENANCE: bool = false;
+
+    /// Those of its election.
+    fn features(_: &Settings) -> Features {
+        Features { plain_ids: true, ..Features::PLAIN }
+    }
 
     /// The published state vector, for algorithms whose correctness is stated over one.
     fn state_vector(&self) -> Option<StateVector> {
@@ -42,9 +43,11 @@ pub trait Subject: Protocol<Link = NodeId, Command = Command, Event = Event, Set
 
 impl<E: Election, A: Authority> Subject for Member<E, A> {
     const GUARANTEE: Guarantee = A::GUARANTEE;
-    const HAS_TERMS: bool = E::HAS_TERMS;
-    const TAKES_PRIORITIES: bool = !E::PLAIN_IDS;
     const TAKES_MAINTENANCE: bool = true;
+
+    fn features(settings: &Settings) -> Features {
+        E::features(&settings.election)
+    }
 
     fn state_vector(&self) -> Option<StateVector> {
         self.machine().state_vector()

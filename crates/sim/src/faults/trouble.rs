@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use algorithms::catalog::Row;
-use algorithms::{Election, Ranks, Uid};
-use member::{Authority, Member, MemberVisitor, Settings};
+use algorithms::catalog::{AnyElection, Row};
+use algorithms::{Ranks, Uid};
+use member::{Classic, Member, Quorum, Safety, Settings};
 
 use super::invariants::InvariantSet;
 use super::plan::{Action, FaultKind, MS, Plan, SECOND};
+use super::subject::Subject;
 use super::trace::Trace;
 use super::world::World;
 use super::{FaultOptions, FaultReport, links, report, settings};
@@ -35,36 +36,32 @@ pub fn run_trouble(
     trouble: Trouble,
     length: Duration,
 ) -> FaultReport {
-    member::dispatch(row, options.safety, Run { seed, options, trouble, length })
-}
-
-struct Run<'a> {
-    seed: u64,
-    options: &'a FaultOptions,
-    trouble: Trouble,
-    length: Duration,
-}
-
-impl MemberVisitor for Run<'_> {
-    type Output = FaultReport;
-
-    fn visit<E: Election, A: Authority>(self, row: &'static Row) -> FaultReport {
-        let Run { seed, options, trouble, length } = self;
-        let preempt_after_max = Settings::default().preempt_after_max;
-        let settings = Settings { preempt_after_max, ..settings(row, options) };
-        let uids: Vec<Uid> = (1..=NODES as u32).map(Uid::plain).collect();
-        let view = bare::view(row, uids.clone(), &links(row, NODES, &mut Rng::new(seed)));
-        let best = settings.wins().best(uids).and_then(|uid| view.position(uid.id));
-        let end = length.as_nanos() as u64;
-        let plan = plan(best.expect("some member is the best"), trouble, end);
-        let invariants = InvariantSet::of::<Member<E, A>>(row, &view, &settings, &plan);
-        let trace = Trace::keeping(options.trace_lines);
-        let mut world: World<'_, Member<E, A>> = World::new(&view, &settings, &plan, invariants, trace, Rng::new(seed));
-        world.run_until(end);
-        report::of(row, seed, options, world)
+    match options.safety {
+        Safety::Classic => run::<Member<AnyElection, Classic>>(row, seed, options, trouble, length),
+        Safety::Quorum => run::<Member<AnyElection, Quorum>>(row, seed, options, trouble, length),
     }
 }
 
+fn run<S: Subject>(
+    row: &'static Row,
+    seed: u64,
+    options: &FaultOptions,
+    trouble: Trouble,
+    length: Duration,
+) -> FaultReport {
+    let preempt_after_max = Settings::default().preempt_after_max;
+    let settings = Settings { preempt_after_max, ..settings(row, options) };
+    let uids: Vec<Uid> = (1..=NODES as u32).map(Uid::plain).collect();
+    let view = bare::view(row, uids.clone(), &links(row, NODES, &mut Rng::new(seed)));
+    let best = settings.wins().best(uids).and_then(|uid| view.position(uid.id));
+    let end = length.as_nanos() as u64;
+    let plan = plan(best.expect("some member is the best"), trouble, end);
+    let invariants = InvariantSet::of::<S>(row, &view, &settings, &plan);
+    let trace = Trace::keeping(options.trace_lines);
+    let mut world: World<'_, S> = World::new(&view, &settings, &plan, invariants, trace, Rng::new(seed));
+    world.run_until(end);
+    report::of(row, seed, options, world)
+}
 fn plan(best: usize, trouble: Trouble, end: u64) -> Plan {
     let mut actions: Vec<(u64, Action)> = (0..NODES).map(|node| (0, Action::Start(node))).collect();
     let mut fsync_delay = vec![0; NODES];

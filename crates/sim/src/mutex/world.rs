@@ -3,7 +3,7 @@
 use std::collections::BinaryHeap;
 
 use algorithms::drive::Counts;
-use algorithms::{Ctx, Input, Link, Message, Mutex, MutexSettings, Token, View, Want};
+use algorithms::{Ctx, Input, Message, Mutex, MutexSettings, Token, TypedLink, View, Want};
 
 use super::TokenFault;
 use super::knowledge::Knowledge;

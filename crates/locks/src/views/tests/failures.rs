@@ -280,7 +280,7 @@ fn too_many_names_are_refused_and_a_new_view_forgets_those_not_in_use() {
 #[test]
 fn timers_of_machines_end_with_their_view() {
     let mut cluster = Cluster::<TokenRing>::led(3);
-    assert_eq!(<<TokenRing as algorithms::Protocol>::Link as algorithms::Link>::TOPOLOGY, Topology::Ring);
+    assert_eq!(<<TokenRing as algorithms::Protocol>::Link as algorithms::TypedLink>::TOPOLOGY, Topology::Ring);
     cluster.ask_all(&[101], "x");
     cluster.run(100);
     cluster.release(101, 1);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use algorithms::{
-    Campaign, Ctx, Election, Epoch, Input, Kind, Life, Message, NodeId, Outbox, Outcome, Protocol, Settings,
+    Campaign, Ctx, Election, Epoch, Features, Input, Kind, Message, NodeId, Outbox, Outcome, Protocol, Settings,
 };
 use serde::{Deserialize, Serialize};
 
@@ -87,8 +87,7 @@ impl Protocol for TermElection {
 }
 
 impl Election for TermElection {
-    const LIFE: Life = Life::Continuous;
-    const HAS_TERMS: bool = true;
+    const FEATURES: Features = Features { continuous: true, has_terms: true, ..Features::PLAIN };
 
     fn term(&self) -> Option<Epoch> {
         self.decided

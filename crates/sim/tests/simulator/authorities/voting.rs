@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use algorithms::{
-    Campaign, Ctx, Election, Epoch, Input, Kind, Life, Message, NodeId, Outbox, Outcome, Protocol, Settings, Span,
+    Campaign, Ctx, Election, Epoch, Features, Input, Kind, Message, NodeId, Outbox, Outcome, Protocol, Settings, Span,
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,8 +45,7 @@ impl Message for Msg {
 }
 
 impl<const FORGETFUL: bool, const ORACLE: bool> Election for Voting<FORGETFUL, ORACLE> {
-    const LIFE: Life = Life::Continuous;
-    const HAS_TERMS: bool = true;
+    const FEATURES: Features = Features { continuous: true, has_terms: true, ..Features::PLAIN };
 
     fn term(&self) -> Option<Epoch> {
         Some(Epoch(self.ballot.term))

@@ -9,9 +9,12 @@
 
 use std::collections::VecDeque;
 
-use algorithms::{
-    Campaign, Ctx, Election, Input, Kind, Message, Next, Outbox, Outcome, Protocol, Rounds, Settings, Side,
+use crate::drive::Counts;
+use crate::protocol::{
+    Campaign, Ctx, Election, Features, Input, Kind, Message, Next, Outbox, Outcome, Protocol, Rounds,
 };
+use crate::settings::Settings;
+use crate::view::Side;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -39,8 +42,8 @@ impl<M: Message> Message for Frame<M> {
         self.payload.first().map_or(0, M::kind)
     }
 
-    fn kinds(&self) -> impl Iterator<Item = usize> {
-        self.payload.iter().map(M::kind)
+    fn count(&self, counts: &mut Counts) {
+        self.payload.iter().for_each(|message| message.count(counts));
     }
 }
 
@@ -76,7 +79,7 @@ impl<R: Rounds> Protocol for Synchronised<R> {
 }
 
 impl<R: Rounds> Election for Synchronised<R> {
-    const PLAIN_IDS: bool = true;
+    const FEATURES: Features = Features { plain_ids: true, ..Features::PLAIN };
 }
 
 impl<R: Rounds> Synchronised<R> {
