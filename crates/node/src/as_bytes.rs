@@ -90,9 +90,9 @@ mod tests {
         same_bytes("bully", NodeId(70_000), 70_000, answer, AnyMessage::Bully(answer));
         let probe = chang_roberts::Msg::Probe(Uid::plain(900));
         for (side, number) in [(Side::Left, 0), (Side::Right, 1)] {
-            same_bytes("chang-roberts", side, number, probe.clone(), AnyMessage::ChangRoberts(probe.clone()));
+            same_bytes("chang-roberts", side, number, probe, AnyMessage::ChangRoberts(probe));
         }
         let wave = echo::Msg::Leader(Uid::plain(3));
-        same_bytes("echo", Edge(NodeId(3)), 3, wave.clone(), AnyMessage::Echo(wave));
+        same_bytes("echo", Edge(NodeId(3)), 3, wave, AnyMessage::Echo(wave));
     }
 }
