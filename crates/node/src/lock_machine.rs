@@ -86,7 +86,7 @@ impl mutex::Visitor for StartViews {
 pub(crate) fn start(row: &'static Row, setup: LockSetup) -> Box<dyn LockMachine> {
     match row.kind {
         Kind::Central => Box::new(Driven::<Central>::start(setup)),
-        Kind::Views(row) => mutex::dispatch(row, StartViews(setup)),
+        Kind::Views(row) => mutex::dispatch_live(row, StartViews(setup)).expect("`[locks] algorithm` runs live"),
     }
 }
 

@@ -62,16 +62,34 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ROWS.iter().map(|row| row.name)
 }
 
-/// Lists a row per line, with the type that implements it.
+macro_rules! visit {
+    (Live $visitor:ident $machine:ty, $row:ident) => {
+        Some($visitor.mutex::<$machine>($row))
+    };
+    (Simulated $visitor:ident $machine:ty, $row:ident) => {
+        None
+    };
+}
+
+/// Lists a row per line, with its [`Purpose`] and the type that implements it.
 macro_rules! catalog {
-    ($($machine:ty => $row:expr;)*) => {
-        pub static ROWS: &[Row] = &[$($row),*];
+    ($($purpose:ident $machine:ty => $row:expr;)*) => {
+        pub static ROWS: &[Row] = &[$(Row { purpose: Purpose::$purpose, ..$row }),*];
 
         /// The only place where a name becomes a type.
         pub fn dispatch<V: Visitor>(row: &'static Row, visitor: V) -> V::Output {
             let at = ROWS.iter().position(|known| known.name == row.name).expect("rows come from this catalog");
             let mut index = 0..;
             $(if index.next() == Some(at) { return visitor.mutex::<$machine>(row); })*
+            unreachable!("every row has a type")
+        }
+
+        /// The same for rows that may run everywhere: a visitor that runs no others is not compiled for them. `None` for a
+        /// row of simulations.
+        pub fn dispatch_live<V: Visitor>(row: &'static Row, visitor: V) -> Option<V::Output> {
+            let at = ROWS.iter().position(|known| known.name == row.name).expect("rows come from this catalog");
+            let mut index = 0..;
+            $(if index.next() == Some(at) { return visit!($purpose visitor $machine, row); })*
             unreachable!("every row has a type")
         }
     };
@@ -92,14 +110,14 @@ const MESH: Row = Row {
 };
 
 catalog! {
-    central::Central => Row {
+    Live central::Central => Row {
         name: "central",
         paper: "textbook queue at one member",
         assumes: "reliable links in any order, no failure",
         cost: theory::central,
         ..MESH
     };
-    token_ring::TokenRing => Row {
+    Live token_ring::TokenRing => Row {
         name: "token-ring",
         paper: "Le Lann 1977",
         topology: Topology::Ring,
@@ -108,7 +126,7 @@ catalog! {
         cost: theory::token_ring,
         ..MESH
     };
-    lamport::Lamport => Row {
+    Live lamport::Lamport => Row {
         name: "lamport",
         paper: "Lamport 1978",
         assumes: "FIFO links, no failure",
@@ -117,7 +135,7 @@ catalog! {
         cost: theory::lamport,
         ..MESH
     };
-    ricart_agrawala::RicartAgrawala => Row {
+    Live ricart_agrawala::RicartAgrawala => Row {
         name: "ricart-agrawala",
         paper: "Ricart & Agrawala 1981",
         assumes: "reliable links in any order, no failure",
@@ -125,7 +143,7 @@ catalog! {
         cost: theory::ricart_agrawala,
         ..MESH
     };
-    ricart_agrawala_readers::RicartAgrawalaReaders => Row {
+    Live ricart_agrawala_readers::RicartAgrawalaReaders => Row {
         name: "ricart-agrawala-readers",
         paper: "Ricart & Agrawala 1981, readers and writers",
         assumes: "reliable links in any order, no failure",
@@ -134,7 +152,7 @@ catalog! {
         cost: theory::ricart_agrawala,
         ..MESH
     };
-    maekawa::Maekawa => Row {
+    Live maekawa::Maekawa => Row {
         name: "maekawa",
         paper: "Maekawa 1985, repaired by Sanders 1987",
         assumes: "FIFO links, no failure",
@@ -142,44 +160,41 @@ catalog! {
         cost: theory::maekawa,
         ..MESH
     };
-    suzuki_kasami::SuzukiKasami => Row {
+    Live suzuki_kasami::SuzukiKasami => Row {
         name: "suzuki-kasami",
         paper: "Suzuki & Kasami 1985",
         assumes: "reliable links in any order, no failure",
         cost: theory::suzuki_kasami,
         ..MESH
     };
-    raymond::Raymond => Row {
+    Live raymond::Raymond => Row {
         name: "raymond",
         paper: "Raymond 1989",
         assumes: "a tree of reliable links in any order, no failure",
         cost: theory::raymond,
         ..MESH
     };
-    by_election::ByElection<Bully> => Row {
+    Simulated by_election::ByElection<Bully> => Row {
         name: "by-election",
         paper: "reduction to election (textbook form of Garcia-Molina 1982)",
         assumes: "FIFO links, an answer takes at most T, no failure",
         links: Links::Fifo,
-        purpose: Purpose::Simulated,
         cost: theory::by_election,
         ..MESH
     };
-    zookeeper::Predecessor => Row {
+    Simulated zookeeper::Predecessor => Row {
         name: "zookeeper",
         paper: "lock recipe of Hunt, Konar, Junqueira & Reed 2010",
         assumes: "FIFO links, no failure",
         links: Links::Fifo,
-        purpose: Purpose::Simulated,
         cost: theory::zookeeper,
         ..MESH
     };
-    zookeeper_herd::Herd => Row {
+    Simulated zookeeper_herd::Herd => Row {
         name: "zookeeper-herd",
         paper: "lock recipe with a herd, as Hunt, Konar, Junqueira & Reed 2010 warn of",
         assumes: "FIFO links, no failure",
         links: Links::Fifo,
-        purpose: Purpose::Simulated,
         cost: theory::zookeeper_herd,
         ..MESH
     };
