@@ -9,9 +9,9 @@ use thiserror::Error;
 
 /// Decoding is limited by the size of the decoded value, and a string's claimed length is reserved before it is read.
 /// So the limit follows the input: a few bytes cannot claim megabytes. A list's claimed length reserves at most one
-/// mebibyte, until decoding ends; a decoded list holds as many elements as were read.
+/// mebibyte, until decoding ends; a decoded list holds as many elements as were read. Two limits and no more:
+/// each is a copy of every decoder in the program.
 const SMALL_MAX_BYTES: usize = crate::frame::HANDSHAKE_FRAME_MAX_BYTES;
-const MEDIUM_MAX_BYTES: usize = 64 << 10;
 const GROWTH: usize = 8;
 
 /// Why bytes were not a value, or a value could not become bytes.
@@ -48,8 +48,6 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
 pub fn decode_head<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), CodecError> {
     let decoded = if bytes.len() <= SMALL_MAX_BYTES {
         decode_from_slice(bytes, config().with_limit::<{ GROWTH * SMALL_MAX_BYTES }>())
-    } else if bytes.len() <= MEDIUM_MAX_BYTES {
-        decode_from_slice(bytes, config().with_limit::<{ GROWTH * MEDIUM_MAX_BYTES }>())
     } else {
         decode_from_slice(bytes, config().with_limit::<{ GROWTH * crate::frame::FRAME_MAX_BYTES }>())
     };
