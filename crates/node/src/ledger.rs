@@ -40,7 +40,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// `C` names the client that requested a page.
 #[derive(Debug)]
 pub struct Ledger<C> {
-    jobs: Option<SyncSender<Job<C>>>,
+    jobs: Option<Jobs<C>>,
     news: UnboundedReceiver<LedgerNews<C>>,
     ended: mpsc::Receiver<()>,
     boot_id: [u8; 16],
@@ -57,6 +57,9 @@ pub enum LedgerNews<C> {
     /// The entries up to this one are on the disk.
     Synced(LedgerHead),
 }
+
+/// Boxed: the queue has all its places from the beginning, and is nearly always empty.
+type Jobs<C> = SyncSender<Box<Job<C>>>;
 
 #[derive(Debug)]
 enum Job<C> {
@@ -118,7 +121,7 @@ impl<C: Send + 'static> Ledger<C> {
     /// Requests a page on behalf of a client; [`Ledger::news`] returns it, with everything appended before. False
     /// if the disk is so slow that the queue is full.
     pub fn ask(&mut self, client: C, after: Option<u64>) -> bool {
-        self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(Job::Page { client, after }).is_ok())
+        self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(Box::new(Job::Page { client, after })).is_ok())
     }
 
     /// The next requested page, or the news that entries are on the disk. Cancel-safe.
@@ -133,7 +136,7 @@ impl<C: Send + 'static> Ledger<C> {
     /// newest entry, if [`Ledger::news`] has not reported it yet; pages that were requested are not answered.
     pub fn settle(&mut self) -> Option<LedgerHead> {
         let (done, settled) = mpsc::channel();
-        self.jobs.as_ref()?.try_send(Job::Settle(done)).ok()?;
+        self.jobs.as_ref()?.try_send(Box::new(Job::Settle(done))).ok()?;
         settled.recv_timeout(FAREWELL).ok()?;
         let mut head = None;
         while let Ok(news) = self.news.try_recv() {
@@ -157,7 +160,7 @@ impl<C> Drop for Ledger<C> {
 /// gap in the numbers.
 #[derive(Debug)]
 pub struct LedgerWriter<C> {
-    jobs: Option<SyncSender<Job<C>>>,
+    jobs: Option<Jobs<C>>,
     boot_id: [u8; 16],
     next_sequence: Arc<AtomicU64>,
     last_alive_ms: Option<u64>,
@@ -178,7 +181,8 @@ impl<C: Send> LedgerWriter<C> {
     fn append(&mut self, kind: LedgerKind, wall_ms: u64, boot_ns: u64) {
         let sequence = self.next_sequence.fetch_add(1, Ordering::Relaxed);
         let entry = LedgerEntry { sequence, wall_ms, boot_ns, boot_id: self.boot_id, kind };
-        let full = |jobs: &SyncSender<Job<C>>| matches!(jobs.try_send(Job::Append(entry)), Err(TrySendError::Full(_)));
+        let job = Box::new(Job::Append(entry));
+        let full = |jobs: &Jobs<C>| matches!(jobs.try_send(job), Err(TrySendError::Full(_)));
         if self.jobs.as_ref().is_some_and(full) {
             tracing::error!(sequence, "the disk is too slow for the ledger: an entry is lost");
         }
@@ -230,7 +234,7 @@ struct Scribe<C> {
 impl<C> Scribe<C> {
     /// Runs until the event loop has ended. All queued entries are written together; a page shows all entries before
     /// it.
-    fn work(mut self, queue: &mpsc::Receiver<Job<C>>) {
+    fn work(mut self, queue: &mpsc::Receiver<Box<Job<C>>>) {
         let mut signed: Option<Instant> = None;
         loop {
             if signed.is_none_or(|at| at.elapsed() >= ALIVE_EVERY) {
@@ -244,7 +248,7 @@ impl<C> Scribe<C> {
             };
             let mut batch = Vec::new();
             for job in first.into_iter().chain(queue.try_iter()) {
-                match job {
+                match *job {
                     Job::Append(entry) => batch.push(entry),
                     Job::Page { client, after } => {
                         self.write(&mut batch);
