@@ -283,7 +283,13 @@ impl Daemon {
     /// The next deadline, since boot.
     fn deadline(&self) -> Option<Duration> {
         let timers = self.instances.values().filter_map(|running| running.machine.deadline());
-        let others = [self.locks.deadline(), self.volume.deadline(), self.idle_check_at, self.notify.deadline()];
+        let others = [
+            self.locks.deadline(),
+            self.volume.deadline(),
+            self.idle_check_at,
+            self.notify.deadline(),
+            self.publisher.deadline(),
+        ];
         timers.chain(others.into_iter().flatten()).min()
     }
 
@@ -298,7 +304,7 @@ impl Daemon {
         self.dial_links();
         // Peers before watchers: the next member must not wait until all watchers have been told.
         self.net.flush();
-        self.publisher.tell_watchers(&mut self.net);
+        self.publisher.tell_watchers(&mut self.net, now);
         self.catch_watchers_up();
         self.net.flush();
         if done {
@@ -387,14 +393,11 @@ impl Daemon {
     }
 
     fn catch_watchers_up(&mut self) {
-        let mut watchers = std::mem::take(&mut self.publisher.watchers);
-        let present: BTreeMap<InstanceId, _> = if watchers.are_behind() {
-            self.instances.keys().filter_map(|&instance| Some((instance, self.present(instance)?))).collect()
-        } else {
-            BTreeMap::new()
-        };
-        watchers.catch_up(&mut self.net, &present);
-        self.publisher.watchers = watchers;
+        if self.publisher.watchers.are_behind() {
+            let present = |&instance: &InstanceId| Some((instance, self.present(instance)?));
+            let present: BTreeMap<InstanceId, _> = self.instances.keys().filter_map(present).collect();
+            self.publisher.watchers.catch_up(&mut self.net, &present);
+        }
     }
 
     /// SIGUSR1: one line about every election of this process.
