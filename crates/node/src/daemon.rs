@@ -204,6 +204,8 @@ struct Daemon {
     pages: Pages,
     /// When to look for idle clients, since boot.
     idle_check_at: Option<Duration>,
+    /// The next slow heartbeat of the links, since boot.
+    links_beat_at: Duration,
     /// Peers that have seen a later incarnation of this member.
     voices: Voices,
     /// What follows from that.
@@ -289,6 +291,7 @@ impl Daemon {
             self.idle_check_at,
             self.notify.deadline(),
             self.publisher.deadline(),
+            Some(self.links_beat_at),
         ];
         timers.chain(others.into_iter().flatten()).min()
     }
@@ -314,6 +317,9 @@ impl Daemon {
         }
         self.volume.remember_when_due(now);
         self.look_for_idle_clients(now);
+        if now >= self.links_beat_at {
+            self.links_beat_at = now + self.net.beat();
+        }
         self.notify.turn(now);
         self.reload.warn_of_expiry(now);
         self.say_what_is_missing();
