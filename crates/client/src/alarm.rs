@@ -26,6 +26,9 @@ use types::{kernel_moment_after, since_boot};
 /// NTP corrects the rate of a clock by up to a two-thousandth for ever. A timer is set later by this part of its span, so
 /// that such a correction does not cost a second wake-up for each timer.
 const CORRECTED: u32 = 1000;
+/// The deadline of a follower moves on with every heartbeat. The kernel's timer stays where it is while more than this part of the
+/// time to the deadline is left: it is set anew with every third heartbeat, and does not fire.
+const STAYS: u32 = 4;
 /// More than the part by which the kernel lets NTP slow a clock.
 const SLOWED: u32 = 8;
 /// The last part of a span: an eighth of it is no delay worth a wake-up.
@@ -37,6 +40,8 @@ pub struct Alarm {
     timer: AsyncFd<OwnedFd>,
     /// The moment of the alarm; `None` if it is not set or has rung.
     set_to: Option<Duration>,
+    /// The moment, not after that, for which the kernel's timer was set; `None` if it may have fired or was stopped.
+    armed_for: Option<Duration>,
     never_late: bool,
 }
 
@@ -57,20 +62,34 @@ impl Alarm {
     )]
     fn with(never_late: bool) -> io::Result<Self> {
         let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        Ok(Alarm { timer: AsyncFd::with_interest(timer, Interest::READABLE)?, set_to: None, never_late })
+        Ok(Alarm {
+            timer: AsyncFd::with_interest(timer, Interest::READABLE)?,
+            set_to: None,
+            armed_for: None,
+            never_late,
+        })
     }
 
     /// Sets the alarm to a moment of the clock of leases, or to none. A moment in the past is due now.
     pub fn set(&mut self, due: Option<Duration>) -> io::Result<()> {
         if due != self.set_to {
-            self.arm(due)?;
+            if !self.is_early_enough(due) {
+                self.arm(due)?;
+            }
             self.set_to = due;
         }
         Ok(())
     }
 
+    /// Does the kernel's timer fire before this moment, and not so soon that it should be set anew?
+    fn is_early_enough(&self, due: Option<Duration>) -> bool {
+        let (Some(due), Some(armed_for)) = (due, self.armed_for.filter(|_| !self.never_late)) else { return false };
+        let now = since_boot();
+        armed_for <= due && armed_for.saturating_sub(now) > due.saturating_sub(now) / STAYS
+    }
+
     /// Sets the kernel's timer.
-    fn arm(&self, due: Option<Duration>) -> io::Result<()> {
+    fn arm(&mut self, due: Option<Duration>) -> io::Result<()> {
         // Zero stops the timer; no moment after now is zero.
         let moment = due.map_or(Duration::ZERO, |due| {
             kernel_moment_after(|| {
@@ -81,6 +100,7 @@ impl Alarm {
         let it_value = Timespec { tv_sec: moment.as_secs().cast_signed(), tv_nsec: moment.subsec_nanos().into() };
         let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &Itimerspec { it_interval, it_value })?;
+        self.armed_for = due;
         Ok(())
     }
 
@@ -90,12 +110,13 @@ impl Alarm {
             // The count of expirations is not read: setting the timer clears it, and each expiration is an event of its
             // own.
             poll_fn(|cx| self.timer.poll_read_ready(cx)).await?.clear_ready();
+            self.armed_for = None;
             match self.set_to {
                 Some(moment) if moment <= since_boot() => {
                     self.set_to = None;
                     return Ok(());
                 }
-                // Too early, or the event of an earlier setting.
+                // Too early, or set for a deadline that has moved on.
                 Some(moment) => self.arm(Some(moment))?,
                 None => {}
             }
@@ -200,5 +221,34 @@ mod tests {
         alarm.set(Some(due)).unwrap();
         rings(&mut alarm).await;
         assert!(since_boot() >= due);
+    }
+
+    #[tokio::test]
+    async fn a_deadline_that_moves_on_leaves_the_timer_alone_and_is_kept() {
+        let mut alarm = Alarm::new().unwrap();
+        let first = since_boot() + FAR;
+        for moved in [0, 20, 70].map(|ms| first + Duration::from_millis(ms)) {
+            alarm.set(Some(moved)).unwrap();
+            assert_eq!((alarm.armed_for, alarm.set_to), (Some(first), Some(moved)));
+        }
+        let first = since_boot() + Duration::from_millis(40);
+        alarm.set(Some(first)).unwrap();
+        let due = first + Duration::from_millis(20);
+        alarm.set(Some(due)).unwrap();
+        rings(&mut alarm).await;
+        assert!(since_boot() >= due);
+        // Too near, earlier, or none at all: the timer is set anew.
+        let near = since_boot() + Duration::from_secs(1);
+        for due in [near, since_boot() + FAR, near, since_boot()] {
+            alarm.set(Some(due)).unwrap();
+            assert_eq!(alarm.armed_for, Some(due));
+        }
+        alarm.set(None).unwrap();
+        assert_eq!(alarm.armed_for, None);
+        let mut punctual = Alarm::never_late().unwrap();
+        for due in [near, near + Duration::from_millis(1)] {
+            punctual.set(Some(due)).unwrap();
+            assert_eq!(punctual.armed_for, Some(due), "each deadline has looks of its own");
+        }
     }
 }

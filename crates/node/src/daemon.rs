@@ -204,6 +204,8 @@ struct Daemon {
     pages: Pages,
     /// When to look for idle clients, since boot.
     idle_check_at: Option<Duration>,
+    /// The next slow heartbeat of the links, since boot.
+    links_beat_at: Duration,
     /// Peers that have seen a later incarnation of this member.
     voices: Voices,
     /// What follows from that.
@@ -283,7 +285,14 @@ impl Daemon {
     /// The next deadline, since boot.
     fn deadline(&self) -> Option<Duration> {
         let timers = self.instances.values().filter_map(|running| running.machine.deadline());
-        let others = [self.locks.deadline(), self.volume.deadline(), self.idle_check_at, self.notify.deadline()];
+        let others = [
+            self.locks.deadline(),
+            self.volume.deadline(),
+            self.idle_check_at,
+            self.notify.deadline(),
+            self.publisher.deadline(),
+            Some(self.links_beat_at),
+        ];
         timers.chain(others.into_iter().flatten()).min()
     }
 
@@ -298,7 +307,7 @@ impl Daemon {
         self.dial_links();
         // Peers before watchers: the next member must not wait until all watchers have been told.
         self.net.flush();
-        self.publisher.tell_watchers(&mut self.net);
+        self.publisher.tell_watchers(&mut self.net, now);
         self.catch_watchers_up();
         self.net.flush();
         if done {
@@ -308,6 +317,9 @@ impl Daemon {
         }
         self.volume.remember_when_due(now);
         self.look_for_idle_clients(now);
+        if now >= self.links_beat_at {
+            self.links_beat_at = now + self.net.beat();
+        }
         self.notify.turn(now);
         self.reload.warn_of_expiry(now);
         self.say_what_is_missing();
@@ -387,14 +399,11 @@ impl Daemon {
     }
 
     fn catch_watchers_up(&mut self) {
-        let mut watchers = std::mem::take(&mut self.publisher.watchers);
-        let present: BTreeMap<InstanceId, _> = if watchers.are_behind() {
-            self.instances.keys().filter_map(|&instance| Some((instance, self.present(instance)?))).collect()
-        } else {
-            BTreeMap::new()
-        };
-        watchers.catch_up(&mut self.net, &present);
-        self.publisher.watchers = watchers;
+        if self.publisher.watchers.are_behind() {
+            let present = |&instance: &InstanceId| Some((instance, self.present(instance)?));
+            let present: BTreeMap<InstanceId, _> = self.instances.keys().filter_map(present).collect();
+            self.publisher.watchers.catch_up(&mut self.net, &present);
+        }
     }
 
     /// SIGUSR1: one line about every election of this process.

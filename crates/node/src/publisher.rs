@@ -8,7 +8,7 @@
 mod log_lines;
 mod watchers;
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use client::{Announcement, Happened};
 use transport::Net;
@@ -63,12 +63,24 @@ impl Publisher {
         &self.pending
     }
 
+    /// When a crowd of watchers is to be told, since boot.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        self.watchers.deadline()
+    }
+
     /// Called before the sockets are flushed.
-    pub(crate) fn tell_watchers(&mut self, net: &mut Net) {
+    pub(crate) fn tell_watchers(&mut self, net: &mut Net, now: Duration) {
         for announcement in &self.pending[self.watched..] {
-            self.watchers.tell(announcement, net);
+            self.watchers.tell(announcement, net, now);
         }
         self.watched = self.pending.len();
+        self.watchers.tell_crowd(net, now);
+    }
+
+    /// The same for a process that can tell nothing later.
+    pub(crate) fn tell_all_watchers(&mut self, net: &mut Net) {
+        self.tell_watchers(net, Duration::ZERO);
+        self.watchers.tell_all(net);
     }
 
     /// Called after the sockets are flushed.

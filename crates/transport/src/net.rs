@@ -99,9 +99,11 @@ pub struct Net {
     /// Links to serve, in the order in which they became ready.
     turn_peers: VecDeque<u64>,
     turn_clients: VecDeque<u64>,
-    /// The next heartbeat of the links, or the end of a probe.
-    pulse: Pin<Box<Sleep>>,
-    next_beat: Instant,
+    /// The next heartbeat of the links, or the end of a probe. A runtime without any timer asks the kernel for none when it
+    /// waits.
+    pulse: Option<Pin<Box<Sleep>>>,
+    /// `None`: the owner watches the time of the heartbeats.
+    next_beat: Option<Instant>,
     /// Links with output that no write has been tried for.
     dirty_peers: Vec<u64>,
     /// The same of clients, oldest first.
@@ -130,7 +132,7 @@ impl Net {
         let seed = getrandom::u64().map_err(|error| io::Error::other(error.to_string()))?;
         let (arrivals_in, arrivals) = mpsc::channel(ARRIVALS_MAX);
         let listening = runtime.spawn(accept::listen(listener, Arc::clone(&context), arrivals_in.clone()));
-        let next_beat = Instant::now() + settings.link_heartbeat;
+        let next_beat = settings.beats_by_itself.then(|| Instant::now() + settings.link_heartbeat);
         let peers = settings.peers.clone();
         let mut net = Self {
             peers: BTreeMap::new(),
@@ -148,7 +150,7 @@ impl Net {
             woken: VecDeque::new(),
             turn_peers: VecDeque::new(),
             turn_clients: VecDeque::new(),
-            pulse: Box::pin(tokio::time::sleep_until(next_beat)),
+            pulse: None,
             next_beat,
             dirty_peers: Vec::new(),
             dirty_clients: VecDeque::new(),
@@ -161,6 +163,7 @@ impl Net {
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             settings,
         };
+        net.set_pulse();
         net.set_peers(&peers);
         Ok(net)
     }

@@ -44,6 +44,9 @@ pub struct Settings {
     /// A peer's link that received nothing for this long is asked for a sign of life; it ends after two questions without
     /// an answer.
     pub link_heartbeat: Duration,
+    /// Does [`Net::event`](crate::Net::event) watch the time of these heartbeats? An owner with a timer of its own calls
+    /// [`Net::beat`](crate::Net::beat) instead.
+    pub beats_by_itself: bool,
     /// How long a peer's link may take to answer when a later process of the peer waits to be connected.
     pub probe_timeout: Duration,
 }
@@ -70,6 +73,7 @@ impl Settings {
             clients_max: 1024,
             unauthenticated_max: 256,
             link_heartbeat: Duration::from_secs(5),
+            beats_by_itself: true,
             probe_timeout: Duration::from_secs(1),
         }
     }

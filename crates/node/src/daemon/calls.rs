@@ -126,7 +126,7 @@ impl Daemon {
     /// A process that hangs or dies cannot tell anything later, so it tells all before.
     fn injected(&mut self, afterwards: Afterwards) {
         if afterwards != Afterwards::Nothing {
-            self.publisher.tell_watchers(&mut self.net);
+            self.publisher.tell_all_watchers(&mut self.net);
             self.publisher.tell_subscribers();
         }
         self.net.flush_all();

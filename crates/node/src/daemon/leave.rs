@@ -42,7 +42,7 @@ impl Daemon {
             }
         }
         self.publisher.publish(InstanceId::ELECTION, Happened::Leaving);
-        self.publisher.tell_watchers(&mut self.net);
+        self.publisher.tell_all_watchers(&mut self.net);
         self.net.flush_all();
         self.publisher.tell_subscribers();
         self.close_ledger().await;

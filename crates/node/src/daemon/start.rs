@@ -80,6 +80,7 @@ impl Daemon {
         settings.clients_max = home.descriptors.clients_max;
         settings.unauthenticated_max = home.descriptors.unauthenticated_max;
         settings.backoff_max = Duration::from_millis(500);
+        settings.beats_by_itself = false;
         let locks = lock_service(&config, &roster, incarnation)?;
         let mut publisher = Publisher::new(id, subscribers(&ledger, home.hooks.clone()));
         publisher.publish(InstanceId::ELECTION, Happened::Started { incarnation: incarnation.counter });
@@ -105,6 +106,7 @@ impl Daemon {
             priority,
             pages: Pages::default(),
             idle_check_at: None,
+            links_beat_at: Duration::ZERO,
             voices,
             stale_run: None,
             said_missing: false,

@@ -6,10 +6,11 @@
 
 use std::future::Future;
 use std::task::{Context as TaskContext, Poll, Waker};
+use std::time::Duration;
 
 use tokio::io::ReadBuf;
 use tokio::net::TcpStream;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::Net;
 use crate::accept::Accepted;
@@ -24,24 +25,24 @@ const PINGS_MAX: u32 = 2;
 
 impl Net {
     pub(super) fn poll_pulse(&mut self, cx: &mut TaskContext<'_>) {
-        while self.pulse.as_mut().poll(cx).is_ready() {
+        while self.pulse.as_mut().is_some_and(|pulse| pulse.as_mut().poll(cx).is_ready()) {
             let now = Instant::now();
             self.conclude_probes(now);
-            if now >= self.next_beat {
-                self.beat();
-                self.next_beat = now + self.settings.link_heartbeat;
+            if self.next_beat.is_some_and(|next| now >= next) {
+                self.next_beat = Some(now + self.beat());
             }
             self.set_pulse();
         }
     }
 
-    fn set_pulse(&mut self) {
+    pub(super) fn set_pulse(&mut self) {
         let probes = self.peers.values().filter_map(|peer| Some(peer.probe.as_ref()?.until));
-        let next = probes.min().map_or(self.next_beat, |probe| probe.min(self.next_beat));
-        self.pulse.as_mut().reset(next);
+        self.pulse = probes.chain(self.next_beat).min().map(|next| Box::pin(sleep_until(next)));
     }
 
-    fn beat(&mut self) {
+    /// The slow heartbeat of all links. Returns the time until the next one, which an owner has to keep whose settings say that
+    /// this net does not beat by itself.
+    pub fn beat(&mut self) -> Duration {
         let interval = self.settings.link_heartbeat;
         let mut silent = Vec::new();
         for peer in self.peers.values() {
@@ -58,6 +59,7 @@ impl Net {
         for key in silent {
             self.end(key, Some(DownReason::Silent));
         }
+        interval
     }
 
     /// A later process of a connected peer asks to be connected. If the old process is alive, its link answers a ping, and
