@@ -214,6 +214,40 @@ pub trait Election: Protocol<Command = Campaign, Event = Outcome, Settings = Set
     }
 }
 
+/// An election machine without timers and records: it is told to begin and gets messages, nothing else. It starts in its
+/// default state, asleep.
+pub trait MessageDriven: Clone + Eq + Hash + Debug + Default + Send + Sync + 'static {
+    type Link: Link;
+    type Message: Message;
+
+    /// Only the first call has an effect: a message may have woken the node before.
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>);
+    fn message(&mut self, ctx: &Ctx<'_>, from: Self::Link, message: Self::Message, out: &mut impl Outbox<Self>);
+}
+
+impl<M: MessageDriven> Protocol for M {
+    type Link = <M as MessageDriven>::Link;
+    type Message = <M as MessageDriven>::Message;
+    type Timer = ();
+    type Command = Campaign;
+    type Event = Outcome;
+    type Durable = ();
+    type Settings = Settings;
+
+    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
+        M::default()
+    }
+
+    #[inline]
+    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+        match input {
+            Input::Command(Campaign) => self.begin(ctx, out),
+            Input::Message { from, message } => self.message(ctx, from, message, out),
+            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+        }
+    }
+}
+
 /// What a member must know of its election.
 #[allow(clippy::struct_excessive_bools)] // independent of each other
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -15,12 +15,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ChangRoberts<const SUBSTITUTE: bool> {
     participant: bool,
     decided: bool,
@@ -46,26 +45,22 @@ impl Message for Msg {
     }
 }
 
-impl<const SUBSTITUTE: bool> Protocol for ChangRoberts<SUBSTITUTE> {
+impl<const SUBSTITUTE: bool> MessageDriven for ChangRoberts<SUBSTITUTE> {
     type Link = Side;
     type Message = Msg;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        ChangRoberts { participant: false, decided: false }
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if self.asleep() {
+            self.participant = true;
+            out.send(Side::Right, Msg::Probe(ctx.me));
+        }
     }
 
     #[inline]
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => self.join(ctx, out),
-            Input::Message { message: Msg::Probe(k), .. } => self.probe(ctx, k, out),
-            Input::Message { message: Msg::Selected(x), .. } => self.selected(ctx, x, out),
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+    fn message(&mut self, ctx: &Ctx<'_>, _: Side, message: Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::Probe(k) => self.probe(ctx, k, out),
+            Msg::Selected(x) => self.selected(ctx, x, out),
         }
     }
 }
@@ -75,13 +70,6 @@ impl<const SUBSTITUTE: bool> Election for ChangRoberts<SUBSTITUTE> {}
 impl<const SUBSTITUTE: bool> ChangRoberts<SUBSTITUTE> {
     fn asleep(&self) -> bool {
         !self.participant && !self.decided
-    }
-
-    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if self.asleep() {
-            self.participant = true;
-            out.send(Side::Right, Msg::Probe(ctx.me));
-        }
     }
 
     fn probe(&mut self, ctx: &Ctx<'_>, k: Uid, out: &mut impl Outbox<Self>) {
@@ -96,7 +84,7 @@ impl<const SUBSTITUTE: bool> ChangRoberts<SUBSTITUTE> {
         }
         let better = ctx.beats(k, ctx.me);
         if !SUBSTITUTE || !better {
-            self.join(ctx, out);
+            self.begin(ctx, out);
         }
         if better {
             if !self.decided {

@@ -19,12 +19,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
 use crate::view::Edge;
 use types::{NodeId, Uid};
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Dfs {
     /// The root of the traversal that this node is in; `None`: asleep.
     best: Option<Uid>,
@@ -58,42 +57,35 @@ impl Message for Msg {
     }
 }
 
-impl Protocol for Dfs {
+impl MessageDriven for Dfs {
     type Link = Edge;
     type Message = Msg;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        Dfs { best: None, parent: None, unexplored: Vec::new(), children: Vec::new(), decided: false }
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if self.best.is_none() {
+            self.join(ctx, ctx.me, None, out);
+        }
     }
 
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => self.begin(ctx, out),
-            Input::Message { from: Edge(from), message } => match message {
-                Msg::Explore(root) => self.explored(ctx, from, root, out),
-                Msg::Accept(root) | Msg::Reject(root) => {
-                    // An answer to a traversal that this node has left is out of date.
-                    if self.best == Some(root) {
-                        if matches!(message, Msg::Accept(_)) {
-                            self.children.push(from);
-                        }
-                        self.explore(ctx, out);
+    fn message(&mut self, ctx: &Ctx<'_>, Edge(from): Edge, message: Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::Explore(root) => self.explored(ctx, from, root, out),
+            Msg::Accept(root) | Msg::Reject(root) => {
+                // An answer to a traversal that this node has left is out of date.
+                if self.best == Some(root) {
+                    if matches!(message, Msg::Accept(_)) {
+                        self.children.push(from);
                     }
+                    self.explore(ctx, out);
                 }
-                Msg::Leader(root) => {
-                    if self.best == Some(root) && !self.decided {
-                        self.decided = true;
-                        out.announce(Outcome::Follow(Some(root)));
-                        self.tell_children(root, out);
-                    }
+            }
+            Msg::Leader(root) => {
+                if self.best == Some(root) && !self.decided {
+                    self.decided = true;
+                    out.announce(Outcome::Follow(Some(root)));
+                    self.tell_children(root, out);
                 }
-            },
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+            }
         }
     }
 }
@@ -101,12 +93,6 @@ impl Protocol for Dfs {
 impl Election for Dfs {}
 
 impl Dfs {
-    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if self.best.is_none() {
-            self.join(ctx, ctx.me, None, out);
-        }
-    }
-
     /// Leaves the traversal that this node was in, if any.
     fn join(&mut self, ctx: &Ctx<'_>, root: Uid, parent: Option<NodeId>, out: &mut impl Outbox<Self>) {
         self.best = Some(root);

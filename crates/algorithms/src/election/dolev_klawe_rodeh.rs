@@ -13,15 +13,14 @@
 //! Chosen where the sources are silent: the node that notices the end holds the best id but rarely owns it, so it sends
 //! ELECTED around, and the owner learns there that it has won.
 
-use serde::{Deserialize, Serialize};
-
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use super::peterson::Msg;
+use crate::protocol::{Ctx, Election, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum DolevKlaweRodeh {
+    #[default]
     Idle,
     /// Active, waiting for the first message of the phase.
     First {
@@ -36,49 +35,27 @@ pub enum DolevKlaweRodeh {
     Halt,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub enum Msg {
-    Tid(Uid),
-    Elected(Uid),
-}
-
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::election("tid"), Kind::announcement("elected")];
-
-    #[inline]
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Tid(_) => 0,
-            Msg::Elected(_) => 1,
-        }
-    }
-}
-
-impl Protocol for DolevKlaweRodeh {
+impl MessageDriven for DolevKlaweRodeh {
     type Link = Side;
     type Message = Msg;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        DolevKlaweRodeh::Idle
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if *self == DolevKlaweRodeh::Idle {
+            *self = DolevKlaweRodeh::First { tid: ctx.me };
+            out.send(Side::Right, Msg::Tid(ctx.me));
+        }
     }
 
     #[inline]
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => self.join(ctx, out),
-            Input::Message { message: Msg::Tid(v), .. } => self.tid(ctx, v, out),
-            Input::Message { message: Msg::Elected(v), .. } => {
+    fn message(&mut self, ctx: &Ctx<'_>, _: Side, message: Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::Tid(v) => self.tid(ctx, v, out),
+            Msg::Elected(v) => {
                 // The node that noticed the end halted then: the lap ends there.
                 if self.halt(ctx, v, out) {
                     out.forward(Side::Right, Msg::Elected(v));
                 }
             }
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
         }
     }
 }
@@ -86,15 +63,8 @@ impl Protocol for DolevKlaweRodeh {
 impl Election for DolevKlaweRodeh {}
 
 impl DolevKlaweRodeh {
-    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if *self == DolevKlaweRodeh::Idle {
-            *self = DolevKlaweRodeh::First { tid: ctx.me };
-            out.send(Side::Right, Msg::Tid(ctx.me));
-        }
-    }
-
     fn tid(&mut self, ctx: &Ctx<'_>, v: Uid, out: &mut impl Outbox<Self>) {
-        self.join(ctx, out);
+        self.begin(ctx, out);
         match *self {
             DolevKlaweRodeh::First { tid } if tid == v => {
                 self.halt(ctx, v, out);

@@ -25,17 +25,25 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum DolevKlaweRodehB {
+    #[default]
     Idle,
-    Active { max: Uid, phase: u8 },
-    Waiting { max: Uid, phase: u8 },
-    Passive { max: Uid },
+    Active {
+        max: Uid,
+        phase: u8,
+    },
+    Waiting {
+        max: Uid,
+        phase: u8,
+    },
+    Passive {
+        max: Uid,
+    },
     Halt,
 }
 
@@ -59,33 +67,28 @@ impl Message for Msg {
     }
 }
 
-impl Protocol for DolevKlaweRodehB {
+impl MessageDriven for DolevKlaweRodehB {
     type Link = Side;
     type Message = Msg;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        DolevKlaweRodehB::Idle
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if *self == DolevKlaweRodehB::Idle {
+            self.activate(ctx.me, 0, out);
+        }
     }
 
     #[inline]
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => self.join(ctx, out),
-            Input::Message { message: Msg::M1 { id, phase, counter }, .. } => self.first(ctx, id, phase, counter, out),
-            Input::Message { message: Msg::M2(id), .. } => self.second(ctx, id, out),
-            Input::Message { message: Msg::Elected(leader), .. } => {
+    fn message(&mut self, ctx: &Ctx<'_>, _: Side, message: Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::M1 { id, phase, counter } => self.first(ctx, id, phase, counter, out),
+            Msg::M2(id) => self.second(ctx, id, out),
+            Msg::Elected(leader) => {
                 if leader != ctx.me && *self != DolevKlaweRodehB::Halt {
                     *self = DolevKlaweRodehB::Halt;
                     out.announce(Outcome::Follow(Some(leader)));
                     out.forward(Side::Right, Msg::Elected(leader));
                 }
             }
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
         }
     }
 }
@@ -93,12 +96,6 @@ impl Protocol for DolevKlaweRodehB {
 impl Election for DolevKlaweRodehB {}
 
 impl DolevKlaweRodehB {
-    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if *self == DolevKlaweRodehB::Idle {
-            self.activate(ctx.me, 0, out);
-        }
-    }
-
     fn activate(&mut self, max: Uid, phase: u8, out: &mut impl Outbox<Self>) {
         *self = DolevKlaweRodehB::Active { max, phase };
         let counter = 1_u32.checked_shl(phase.into()).unwrap_or(u32::MAX);
@@ -106,7 +103,7 @@ impl DolevKlaweRodehB {
     }
 
     fn first(&mut self, ctx: &Ctx<'_>, id: Uid, phase: u8, counter: u32, out: &mut impl Outbox<Self>) {
-        self.join(ctx, out);
+        self.begin(ctx, out);
         if self.ends(ctx, id, out) {
             return;
         }
@@ -132,7 +129,7 @@ impl DolevKlaweRodehB {
     }
 
     fn second(&mut self, ctx: &Ctx<'_>, id: Uid, out: &mut impl Outbox<Self>) {
-        self.join(ctx, out);
+        self.begin(ctx, out);
         if self.ends(ctx, id, out) {
             return;
         }

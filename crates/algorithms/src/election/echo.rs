@@ -31,12 +31,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
 use crate::view::Edge;
 use types::{NodeId, Uid};
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Echo {
     /// The id whose wave this node is in; `None`: asleep.
     wave: Option<Uid>,
@@ -67,39 +66,32 @@ impl Message for Msg {
     }
 }
 
-impl Protocol for Echo {
+impl MessageDriven for Echo {
     type Link = Edge;
     type Message = Msg;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        Echo { wave: None, father: None, missing: Vec::new(), children: Vec::new(), decided: false }
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if self.wave.is_none() {
+            self.join(ctx, ctx.me, None, out);
+        }
     }
 
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => self.begin(ctx, out),
-            Input::Message { from: Edge(from), message } => match message {
-                Msg::Explore(wave) => self.explored(ctx, from, wave, out),
-                Msg::Echo(wave) => {
-                    if self.wave == Some(wave) && self.missing.contains(&from) {
-                        self.children.push(from);
-                        self.link_done(ctx, from, out);
-                    }
+    fn message(&mut self, ctx: &Ctx<'_>, Edge(from): Edge, message: Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::Explore(wave) => self.explored(ctx, from, wave, out),
+            Msg::Echo(wave) => {
+                if self.wave == Some(wave) && self.missing.contains(&from) {
+                    self.children.push(from);
+                    self.link_done(ctx, from, out);
                 }
-                Msg::Leader(wave) => {
-                    if self.wave == Some(wave) && !self.decided {
-                        self.decided = true;
-                        out.announce(Outcome::Follow(Some(wave)));
-                        self.tell_children(wave, out);
-                    }
+            }
+            Msg::Leader(wave) => {
+                if self.wave == Some(wave) && !self.decided {
+                    self.decided = true;
+                    out.announce(Outcome::Follow(Some(wave)));
+                    self.tell_children(wave, out);
                 }
-            },
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+            }
         }
     }
 }
@@ -107,12 +99,6 @@ impl Protocol for Echo {
 impl Election for Echo {}
 
 impl Echo {
-    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if self.wave.is_none() {
-            self.join(ctx, ctx.me, None, out);
-        }
-    }
-
     /// Leaves the wave that this node was in, if any.
     fn join(&mut self, ctx: &Ctx<'_>, wave: Uid, father: Option<NodeId>, out: &mut impl Outbox<Self>) {
         self.wave = Some(wave);

@@ -21,13 +21,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Franklin {
+    #[default]
     Idle,
     /// Waiting for both messages of the phase.
     Active,
@@ -60,32 +60,27 @@ impl Message for Msg {
     }
 }
 
-impl Protocol for Franklin {
+impl MessageDriven for Franklin {
     type Link = Side;
     type Message = Msg;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        Franklin::Idle
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if *self == Franklin::Idle {
+            self.next_phase(ctx, out);
+        }
     }
 
     #[inline]
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => self.join(ctx, out),
-            Input::Message { from, message: Msg::Id(id) } => self.id(ctx, from, id, out),
-            Input::Message { message: Msg::Elected(leader), .. } => {
+    fn message(&mut self, ctx: &Ctx<'_>, from: Side, message: Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::Id(id) => self.id(ctx, from, id, out),
+            Msg::Elected(leader) => {
                 if leader != ctx.me && *self != Franklin::Halt {
                     *self = Franklin::Halt;
                     out.announce(Outcome::Follow(Some(leader)));
                     out.forward(Side::Right, Msg::Elected(leader));
                 }
             }
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
         }
     }
 }
@@ -93,12 +88,6 @@ impl Protocol for Franklin {
 impl Election for Franklin {}
 
 impl Franklin {
-    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if *self == Franklin::Idle {
-            self.next_phase(ctx, out);
-        }
-    }
-
     fn next_phase(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         *self = Franklin::Active;
         out.send(Side::Left, Msg::Id(ctx.me));
@@ -106,7 +95,7 @@ impl Franklin {
     }
 
     fn id(&mut self, ctx: &Ctx<'_>, from: Side, id: Uid, out: &mut impl Outbox<Self>) {
-        self.join(ctx, out);
+        self.begin(ctx, out);
         if id == ctx.me {
             if *self != Franklin::Halt {
                 *self = Franklin::Halt;

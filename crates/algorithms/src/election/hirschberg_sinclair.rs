@@ -15,12 +15,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HirschbergSinclair {
     awake: bool,
     decided: bool,
@@ -57,29 +56,23 @@ impl Message for Msg {
     }
 }
 
-impl Protocol for HirschbergSinclair {
+impl MessageDriven for HirschbergSinclair {
     type Link = Side;
     type Message = Msg;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        HirschbergSinclair { awake: false, decided: false, phase: 0, got: None }
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if !self.awake {
+            self.awake = true;
+            self.probe(ctx, out);
+        }
     }
 
     #[inline]
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => self.join(ctx, out),
-            Input::Message { from, message } => match message {
-                Msg::Out { id, phase, hops } => self.outward(ctx, from, id, phase, hops, out),
-                Msg::In { id, phase } => self.inward(ctx, from, id, phase, out),
-                Msg::Announce(x) => self.announced(x, out),
-            },
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+    fn message(&mut self, ctx: &Ctx<'_>, from: Side, message: Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::Out { id, phase, hops } => self.outward(ctx, from, id, phase, hops, out),
+            Msg::In { id, phase } => self.inward(ctx, from, id, phase, out),
+            Msg::Announce(x) => self.announced(x, out),
         }
     }
 }
@@ -87,13 +80,6 @@ impl Protocol for HirschbergSinclair {
 impl Election for HirschbergSinclair {}
 
 impl HirschbergSinclair {
-    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if !self.awake {
-            self.awake = true;
-            self.probe(ctx, out);
-        }
-    }
-
     fn probe(&self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         let message =
             Msg::Out { id: ctx.me, phase: self.phase, hops: 1_u32.checked_shl(self.phase.into()).unwrap_or(u32::MAX) };
@@ -102,7 +88,7 @@ impl HirschbergSinclair {
     }
 
     fn outward(&mut self, ctx: &Ctx<'_>, from: Side, id: Uid, phase: u8, hops: u32, out: &mut impl Outbox<Self>) {
-        self.join(ctx, out);
+        self.begin(ctx, out);
         if id == ctx.me {
             if !self.decided {
                 self.decided = true;

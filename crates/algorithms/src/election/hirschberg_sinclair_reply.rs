@@ -16,8 +16,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
@@ -28,6 +27,12 @@ pub struct HirschbergSinclairReply {
     maxnum: u32,
     /// This phase's first reply: its side and whether it was OK.
     reply: Option<(Side, bool)>,
+}
+
+impl Default for HirschbergSinclairReply {
+    fn default() -> Self {
+        HirschbergSinclairReply { status: Status::Idle, decided: false, maxnum: 1, reply: None }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -61,30 +66,24 @@ impl Message for Msg {
     }
 }
 
-impl Protocol for HirschbergSinclairReply {
+impl MessageDriven for HirschbergSinclairReply {
     type Link = Side;
     type Message = Msg;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        HirschbergSinclairReply { status: Status::Idle, decided: false, maxnum: 1, reply: None }
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if self.status == Status::Idle {
+            self.status = Status::Candidate;
+            self.probe(ctx, out);
+        }
     }
 
     #[inline]
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => self.join(ctx, out),
-            Input::Message { from, message } => match message {
-                Msg::From { value, num, maxnum } => self.from(ctx, from, value, num, maxnum, out),
-                Msg::Ok(value) => self.reply(ctx, from, value, true, out),
-                Msg::No(value) => self.reply(ctx, from, value, false, out),
-                Msg::Announce(x) => self.announced(x, out),
-            },
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+    fn message(&mut self, ctx: &Ctx<'_>, from: Side, message: Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::From { value, num, maxnum } => self.from(ctx, from, value, num, maxnum, out),
+            Msg::Ok(value) => self.reply(ctx, from, value, true, out),
+            Msg::No(value) => self.reply(ctx, from, value, false, out),
+            Msg::Announce(x) => self.announced(x, out),
         }
     }
 }
@@ -92,13 +91,6 @@ impl Protocol for HirschbergSinclairReply {
 impl Election for HirschbergSinclairReply {}
 
 impl HirschbergSinclairReply {
-    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if self.status == Status::Idle {
-            self.status = Status::Candidate;
-            self.probe(ctx, out);
-        }
-    }
-
     fn probe(&self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         let message = Msg::From { value: ctx.me, num: 0, maxnum: self.maxnum };
         out.send(Side::Left, message);
@@ -106,7 +98,7 @@ impl HirschbergSinclairReply {
     }
 
     fn from(&mut self, ctx: &Ctx<'_>, side: Side, value: Uid, num: u32, maxnum: u32, out: &mut impl Outbox<Self>) {
-        self.join(ctx, out);
+        self.begin(ctx, out);
         if value == ctx.me {
             if self.status != Status::Won {
                 self.status = Status::Won;

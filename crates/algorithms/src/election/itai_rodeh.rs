@@ -19,14 +19,17 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Features, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use crate::protocol::{Ctx, Election, Features, Kind, Message, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ItaiRodeh {
+    #[default]
     Asleep,
-    Active { round: u32, number: u32 },
+    Active {
+        round: u32,
+        number: u32,
+    },
     Passive,
     Done,
 }
@@ -58,35 +61,30 @@ impl Message for Msg {
     }
 }
 
-impl Protocol for ItaiRodeh {
+impl MessageDriven for ItaiRodeh {
     type Link = Side;
     type Message = Msg;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        ItaiRodeh::Asleep
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if *self == ItaiRodeh::Asleep {
+            self.draw(ctx, 1, out);
+        }
     }
 
     #[inline]
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => self.join(ctx, out),
-            Input::Message { message: Msg::Token(token), .. } => {
-                self.join(ctx, out);
+    fn message(&mut self, ctx: &Ctx<'_>, _: Side, message: Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::Token(token) => {
+                self.begin(ctx, out);
                 self.token(ctx, token, out);
             }
-            Input::Message { message: Msg::Announce, .. } => {
+            Msg::Announce => {
                 if *self != ItaiRodeh::Done {
                     *self = ItaiRodeh::Done;
                     out.announce(Outcome::Follow(None));
                     out.forward(Side::Right, Msg::Announce);
                 }
             }
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
         }
     }
 }
@@ -96,12 +94,6 @@ impl Election for ItaiRodeh {
 }
 
 impl ItaiRodeh {
-    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if *self == ItaiRodeh::Asleep {
-            self.draw(ctx, 1, out);
-        }
-    }
-
     fn draw(&mut self, ctx: &Ctx<'_>, round: u32, out: &mut impl Outbox<Self>) {
         // The high word of a product is uniform over 0..n for any n, to within n / 2^64.
         let number = 1 + ((u128::from(ctx.dice) * ctx.view.len() as u128) >> 64) as u32;

@@ -16,13 +16,13 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum LeLann {
+    #[default]
     Asleep,
     /// The ids seen so far, the own one included.
     Collecting(BTreeSet<Uid>),
@@ -41,44 +41,19 @@ impl Message for Elect {
     }
 }
 
-impl Protocol for LeLann {
+impl MessageDriven for LeLann {
     type Link = Side;
     type Message = Elect;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        LeLann::Asleep
-    }
-
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => self.join(ctx, out),
-            Input::Message { message: Elect(j), .. } => self.elect(ctx, j, out),
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
-        }
-    }
-}
-
-impl Election for LeLann {
-    fn active_list(&self) -> Option<&BTreeSet<Uid>> {
-        if let LeLann::Done(list) = self { Some(list) } else { None }
-    }
-}
-
-impl LeLann {
-    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         if *self == LeLann::Asleep {
             *self = LeLann::Collecting(BTreeSet::from([ctx.me]));
             out.send(Side::Right, Elect(ctx.me));
         }
     }
 
-    fn elect(&mut self, ctx: &Ctx<'_>, j: Uid, out: &mut impl Outbox<Self>) {
-        self.join(ctx, out);
+    fn message(&mut self, ctx: &Ctx<'_>, _: Side, Elect(j): Elect, out: &mut impl Outbox<Self>) {
+        self.begin(ctx, out);
         if j != ctx.me {
             if let LeLann::Collecting(list) = self {
                 list.insert(j);
@@ -91,5 +66,11 @@ impl LeLann {
             *self = LeLann::Done(list);
             out.announce(if leader == Some(ctx.me) { Outcome::Won } else { Outcome::Follow(leader) });
         }
+    }
+}
+
+impl Election for LeLann {
+    fn active_list(&self) -> Option<&BTreeSet<Uid>> {
+        if let LeLann::Done(list) = self { Some(list) } else { None }
     }
 }

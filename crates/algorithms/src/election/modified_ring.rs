@@ -15,12 +15,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ModifiedRing<const SUPPRESS: bool> {
     began: bool,
     decided: bool,
@@ -47,36 +46,27 @@ impl Message for Msg {
     }
 }
 
-impl<const SUPPRESS: bool> Protocol for ModifiedRing<SUPPRESS> {
+impl<const SUPPRESS: bool> MessageDriven for ModifiedRing<SUPPRESS> {
     type Link = Side;
     type Message = Msg;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        ModifiedRing { began: false, decided: false }
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if !self.began && !self.decided {
+            self.began = true;
+            out.send(Side::Right, Msg::Elect { origin: ctx.me, best: ctx.me });
+        }
     }
 
     #[inline]
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => {
-                if !self.began && !self.decided {
-                    self.began = true;
-                    out.send(Side::Right, Msg::Elect { origin: ctx.me, best: ctx.me });
-                }
-            }
-            Input::Message { message: Msg::Elect { origin, best }, .. } => self.elect(ctx, origin, best, out),
-            Input::Message { message: Msg::Coordinator { origin, leader }, .. } => {
+    fn message(&mut self, ctx: &Ctx<'_>, _: Side, message: Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::Elect { origin, best } => self.elect(ctx, origin, best, out),
+            Msg::Coordinator { origin, leader } => {
                 self.decide(ctx, leader, out);
                 if origin != ctx.me {
                     out.forward(Side::Right, Msg::Coordinator { origin, leader });
                 }
             }
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
         }
     }
 }

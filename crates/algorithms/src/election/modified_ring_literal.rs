@@ -17,12 +17,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ModifiedRingLiteral {
     began: bool,
     decided: bool,
@@ -46,37 +45,28 @@ impl Message for Msg {
     }
 }
 
-impl Protocol for ModifiedRingLiteral {
+impl MessageDriven for ModifiedRingLiteral {
     type Link = Side;
     type Message = Msg;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        ModifiedRingLiteral { began: false, decided: false }
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if !self.began && !self.decided {
+            self.began = true;
+            out.send(Side::Right, Msg::Elect(ctx.me));
+        }
     }
 
     #[inline]
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => {
-                if !self.began && !self.decided {
-                    self.began = true;
-                    out.send(Side::Right, Msg::Elect(ctx.me));
-                }
-            }
-            Input::Message { message: Msg::Elect(id), .. } => self.elect(ctx, id, out),
-            Input::Message { message: Msg::Coordinator(leader), .. } => {
+    fn message(&mut self, ctx: &Ctx<'_>, _: Side, message: Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::Elect(id) => self.elect(ctx, id, out),
+            Msg::Coordinator(leader) => {
                 if leader != ctx.me && !self.decided {
                     self.decided = true;
                     out.announce(Outcome::Follow(Some(leader)));
                     out.forward(Side::Right, Msg::Coordinator(leader));
                 }
             }
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
         }
     }
 }

@@ -16,13 +16,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Peterson {
+    #[default]
     Idle,
     /// Active, waiting for the first message of the phase.
     First {
@@ -55,26 +55,22 @@ impl Message for Msg {
     }
 }
 
-impl Protocol for Peterson {
+impl MessageDriven for Peterson {
     type Link = Side;
     type Message = Msg;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        Peterson::Idle
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if *self == Peterson::Idle {
+            *self = Peterson::First { tid: ctx.me };
+            out.send(Side::Right, Msg::Tid(ctx.me));
+        }
     }
 
     #[inline]
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => self.join(ctx, out),
-            Input::Message { message: Msg::Tid(v), .. } => self.tid(ctx, v, out),
-            Input::Message { message: Msg::Elected(v), .. } => self.elected(v, out),
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
+    fn message(&mut self, ctx: &Ctx<'_>, _: Side, message: Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::Tid(v) => self.tid(ctx, v, out),
+            Msg::Elected(v) => self.elected(v, out),
         }
     }
 }
@@ -82,15 +78,8 @@ impl Protocol for Peterson {
 impl Election for Peterson {}
 
 impl Peterson {
-    fn join(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
-        if *self == Peterson::Idle {
-            *self = Peterson::First { tid: ctx.me };
-            out.send(Side::Right, Msg::Tid(ctx.me));
-        }
-    }
-
     fn tid(&mut self, ctx: &Ctx<'_>, v: Uid, out: &mut impl Outbox<Self>) {
-        self.join(ctx, out);
+        self.begin(ctx, out);
         if v == ctx.me && *self != Peterson::Halt {
             *self = Peterson::Halt;
             out.announce(Outcome::Won);

@@ -14,12 +14,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol};
-use crate::settings::Settings;
+use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct RingList {
     began: bool,
     decided: bool,
@@ -43,35 +42,26 @@ impl Message for Msg {
     }
 }
 
-impl Protocol for RingList {
+impl MessageDriven for RingList {
     type Link = Side;
     type Message = Msg;
-    type Timer = ();
-    type Command = Campaign;
-    type Event = Outcome;
-    type Durable = ();
-    type Settings = Settings;
 
-    fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        RingList { began: false, decided: false }
+    fn begin(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
+        if !self.began && !self.decided {
+            self.began = true;
+            out.send(Side::Right, Msg::Election(vec![ctx.me]));
+        }
     }
 
-    fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-        match input {
-            Input::Command(Campaign) => {
-                if !self.began && !self.decided {
-                    self.began = true;
-                    out.send(Side::Right, Msg::Election(vec![ctx.me]));
-                }
-            }
-            Input::Message { message: Msg::Election(list), .. } => self.election(ctx, list, out),
-            Input::Message { message: Msg::Coordinator(list), .. } => {
+    fn message(&mut self, ctx: &Ctx<'_>, _: Side, message: Msg, out: &mut impl Outbox<Self>) {
+        match message {
+            Msg::Election(list) => self.election(ctx, list, out),
+            Msg::Coordinator(list) => {
                 self.decide(ctx, &list, out);
                 if list.first() != Some(&ctx.me) {
                     out.forward(Side::Right, Msg::Coordinator(list));
                 }
             }
-            Input::Timer(()) | Input::PeerUp(_) | Input::PeerDown(_) | Input::Stored(()) => {}
         }
     }
 }
