@@ -258,7 +258,7 @@ impl Session {
         }
     }
 
-    fn attend<T, F: FnMut(&mut State) -> Option<T> + Unpin>(&self, look: F) -> Attend<F> {
+    fn attend<T, F: FnMut(&mut State) -> Option<T> + Unpin>(&self, look: F) -> Attend<'_, F> {
         Attend::new(&self.inner.shared, &self.inner.orders, look)
     }
 

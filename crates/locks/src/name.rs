@@ -3,15 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 /// The longest name, in bytes.
 pub const NAME_BYTES_MAX: usize = 256;
 
 /// 1 to 256 bytes of UTF-8 without control characters.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LockName(Arc<str>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -32,10 +32,12 @@ impl LockName {
         if name.len() > NAME_BYTES_MAX {
             return Err(NameError::Long(name.len()));
         }
-        match name.chars().find(|c| c.is_control()) {
-            Some(control) => Err(NameError::Control(control)),
-            None => Ok(LockName(name.into())),
+        // Most names need no look at their characters one by one.
+        let plain = name.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        if !plain && let Some(control) = name.chars().find(|c| c.is_control()) {
+            return Err(NameError::Control(control));
         }
+        Ok(LockName(name.into()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -43,17 +45,30 @@ impl LockName {
     }
 }
 
-impl TryFrom<String> for LockName {
-    type Error = NameError;
-
-    fn try_from(name: String) -> Result<Self, NameError> {
-        LockName::new(&name)
+/// As a string, in both directions without another string in between: voters read two names for each grant.
+impl Serialize for LockName {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.0)
     }
 }
 
-impl From<LockName> for String {
-    fn from(name: LockName) -> Self {
-        name.0.as_ref().to_owned()
+impl<'de> Deserialize<'de> for LockName {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_str(Name)
+    }
+}
+
+struct Name;
+
+impl Visitor<'_> for Name {
+    type Value = LockName;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a lock")
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<LockName, E> {
+        LockName::new(name).map_err(E::custom)
     }
 }
 

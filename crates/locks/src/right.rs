@@ -5,7 +5,7 @@
 //! which nobody knows how long the message was on its way. Both clocks may run wrong by the drift, the client's slow and the
 //! clerk's fast, and the client needs a moment to stop: its right is shorter by both.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::wire::SendNumber;
@@ -35,24 +35,25 @@ impl Terms {
 /// The send times of one session, and the right that follows. For drivers: it needs a clock, the machine has none.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Right {
-    sent: BTreeMap<SendNumber, Duration>,
+    /// In the order of their numbers.
+    sent: VecDeque<(SendNumber, Duration)>,
     until: Duration,
 }
 
 impl Right {
-    /// This message is about to be sent. The time is read before that.
+    /// This message is about to be sent. The time is read before that. Numbers rise.
     pub fn sends(&mut self, number: SendNumber, now: Duration) {
-        self.sent.insert(number, now);
+        self.sent.push_back((number, now));
         if self.sent.len() > SENT_MAX {
-            self.sent.pop_first();
+            self.sent.pop_front();
         }
     }
 
     /// The clerk has answered this message. True if the client may act longer than before.
     pub fn answered(&mut self, number: SendNumber, terms: &Terms) -> bool {
-        let Some(sent) = self.sent.remove(&number) else { return false };
+        let Ok(at) = self.sent.binary_search_by_key(&number, |(number, _)| *number) else { return false };
         // What was sent earlier can extend nothing any more.
-        self.sent = self.sent.split_off(&number);
+        let Some((_, sent)) = self.sent.drain(..=at).next_back() else { return false };
         let until = sent.saturating_add(terms.right());
         let longer = until > self.until;
         self.until = self.until.max(until);

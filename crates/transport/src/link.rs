@@ -39,7 +39,7 @@ pub(crate) struct Link {
     pub(crate) prompt: bool,
     /// The bytes of this link in the total of all clients.
     pub(crate) counted_bytes: usize,
-    /// When the last byte arrived.
+    /// When the last byte was there to be read, or before.
     pub(crate) heard: Instant,
     /// Pings since then.
     pub(crate) pings: u32,
@@ -57,6 +57,27 @@ pub(crate) struct Link {
     fault_injector: Option<Box<FaultInjector>>,
     ready: Arc<ReadyWaker>,
     waker: Waker,
+}
+
+/// What a turn of reading works with, shared by all links: an idle link holds no memory, and a length prefix reserves none.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    /// When the turn began.
+    pub(crate) now: Instant,
+    /// One socket read takes at most this much.
+    wire: Box<[u8]>,
+    /// Payloads are opened here, and the memory is used again once the frames before have been handled.
+    opened: BytesMut,
+}
+
+impl Scratch {
+    pub(crate) const WIRE_BYTES: usize = 64 << 10;
+    const OPENED_BYTES: usize = 16 << 10;
+
+    pub(crate) fn new() -> Self {
+        let wire = vec![0; Self::WIRE_BYTES].into_boxed_slice();
+        Scratch { now: Instant::now(), wire, opened: BytesMut::with_capacity(Self::OPENED_BYTES) }
+    }
 }
 
 /// The far end.
@@ -114,13 +135,11 @@ impl Link {
         self.ready.notify();
     }
 
-    /// Reads at most `reads` times into `scratch` and passes on at most `frames` complete frames; more of them wait in the
-    /// link for its next turn. A ping is answered at once.
-    ///
-    /// The scratch buffer is shared by all links: an idle link holds no memory, and a length prefix reserves none.
+    /// Reads at most `reads` times and passes on at most `frames` complete frames; more of them wait in the link for its next
+    /// turn. A ping is answered at once.
     pub(crate) fn read(
         &mut self,
-        scratch: &mut [u8],
+        scratch: &mut Scratch,
         reads: usize,
         frames: usize,
         mut take: impl FnMut(Bytes),
@@ -132,27 +151,34 @@ impl Link {
         turn
     }
 
-    fn read_some(&mut self, scratch: &mut [u8], reads: usize, mut frames: usize, take: &mut impl FnMut(Bytes)) -> Turn {
+    fn read_some(
+        &mut self,
+        scratch: &mut Scratch,
+        reads: usize,
+        mut frames: usize,
+        take: &mut impl FnMut(Bytes),
+    ) -> Turn {
+        let Scratch { now, wire, opened } = scratch;
         self.ready.rearm();
         if self.fault_injector.as_ref().is_some_and(|injector| injector.cuts_input()) {
             // Under a cut not even the end of the connection arrives.
             return Turn::Idle;
         }
         for _ in 0..reads {
-            match self.open(&mut [], &mut frames, take) {
+            match self.open(&mut [], opened, &mut frames, take) {
                 Ok(true) => {}
                 Ok(false) => return Turn::More,
                 Err(why) => return Turn::Ended(why),
             }
-            let mut buffer = ReadBuf::new(scratch);
+            let mut buffer = ReadBuf::new(wire);
             let polled = Pin::new(&mut self.stream).poll_read(&mut Context::from_waker(&self.waker), &mut buffer);
             match polled {
                 Poll::Pending => return self.broken.map_or(Turn::Idle, Turn::Ended),
                 Poll::Ready(Err(error)) => return Turn::Ended(reason(&error)),
                 Poll::Ready(Ok(())) if buffer.filled().is_empty() => return Turn::Ended(self.end_of_stream()),
-                Poll::Ready(Ok(())) => (self.heard, self.pings) = (Instant::now(), 0),
+                Poll::Ready(Ok(())) => (self.heard, self.pings) = (*now, 0),
             }
-            match self.open(buffer.filled_mut(), &mut frames, take) {
+            match self.open(buffer.filled_mut(), opened, &mut frames, take) {
                 Ok(true) => {}
                 Ok(false) => return Turn::More,
                 Err(why) => return Turn::Ended(why),
@@ -233,16 +259,17 @@ impl Link {
     fn open(
         &mut self,
         arrived: &mut [u8],
+        opened: &mut BytesMut,
         frames: &mut usize,
         take: &mut impl FnMut(Bytes),
     ) -> Result<bool, DownReason> {
         if self.input.is_empty() {
-            let used = self.open_some(arrived, frames, take)?;
+            let used = self.open_some(arrived, opened, frames, take)?;
             self.input.extend_from_slice(&arrived[used..]);
         } else {
             let mut input = std::mem::take(&mut self.input);
             input.extend_from_slice(arrived);
-            let used = self.open_some(&mut input, frames, take)?;
+            let used = self.open_some(&mut input, opened, frames, take)?;
             input.advance(used);
             // An idle link holds no memory.
             if !input.is_empty() {
@@ -257,12 +284,14 @@ impl Link {
     fn open_some(
         &mut self,
         wire: &mut [u8],
+        opened: &mut BytesMut,
         frames: &mut usize,
         take: &mut impl FnMut(Bytes),
     ) -> Result<usize, DownReason> {
-        let (mut used, mut opened) = (0, BytesMut::new());
+        opened.clear();
+        let mut used = 0;
         while *frames > 0 {
-            let next = self.session.opener.open(&mut wire[used..], FRAME_MAX_BYTES, &mut opened);
+            let next = self.session.opener.open(&mut wire[used..], FRAME_MAX_BYTES, opened);
             let Some((bytes, kind)) = next.map_err(|_| DownReason::Protocol)? else { break };
             used += bytes;
             let payload = opened.split().freeze();
@@ -277,6 +306,10 @@ impl Link {
                 Kind::Ping if !self.pong => self.pong = self.push_kind(Kind::Pong, &[]).is_ok(),
                 Kind::Ping | Kind::Pong => {}
             }
+        }
+        if wire.len() > Scratch::OPENED_BYTES {
+            // Large frames leave no large buffer behind.
+            *opened = BytesMut::with_capacity(Scratch::OPENED_BYTES);
         }
         Ok(used)
     }

@@ -35,7 +35,7 @@ use crate::handshake::{Identity, Incarnation, KnownId, PeerId};
 use crate::hello::DiallerHello;
 use crate::keyring::Proof;
 use crate::keys::ByKey;
-use crate::link::{Link, Owner};
+use crate::link::{Link, Owner, Scratch};
 use crate::list_fact::KnownList;
 use crate::loglimit::LogLimit;
 use crate::peer::Peer;
@@ -45,8 +45,6 @@ use crate::settings::Settings;
 
 pub use crate::peer::Counters;
 
-/// Shared by all links; one socket read takes at most this much.
-const SCRATCH_BYTES: usize = 64 << 10;
 /// Finished handshakes that wait for the loop; more wait in their tasks.
 const ARRIVALS_MAX: usize = 64;
 /// Handshakes taken per turn, so that many new connections do not delay the connected peers.
@@ -117,7 +115,7 @@ pub struct Net {
     arrivals: mpsc::Receiver<Arrival>,
     arrivals_in: mpsc::Sender<Arrival>,
     events: EventQueue,
-    scratch: Box<[u8]>,
+    scratch: Scratch,
 }
 
 impl Net {
@@ -160,7 +158,7 @@ impl Net {
             arrivals,
             arrivals_in,
             events: EventQueue::default(),
-            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            scratch: Scratch::new(),
             settings,
         };
         net.set_pulse();

@@ -191,7 +191,7 @@ async fn one_turn_takes_a_bounded_amount_from_a_link_that_never_stops() {
     });
     for _ in 0..20_000 {
         assert!(matches!(next(&mut net).await, Event::ClientFrame { .. }));
-        assert!(net.events.held_bytes() <= 2 * SCRATCH_BYTES, "{} bytes", net.events.held_bytes());
+        assert!(net.events.held_bytes() <= 2 * Scratch::WIRE_BYTES, "{} bytes", net.events.held_bytes());
     }
     drop(net);
     writer.join().unwrap();

@@ -84,6 +84,8 @@ struct Moments {
 pub(super) struct Actor {
     machine: Machine,
     ttl: Duration,
+    /// How long a member may take to answer.
+    patience: Duration,
     bare: bool,
     route: Route,
     line: Line,
@@ -113,6 +115,7 @@ impl Actor {
         Actor {
             machine: Machine::new(id, ttl, bare),
             ttl,
+            patience: (ttl / PATIENCE_PART).clamp(PATIENCE_MIN, PATIENCE_MAX),
             bare,
             route,
             line,
@@ -130,8 +133,10 @@ impl Actor {
         loop {
             self.timer.ring_by(self.next_moment());
             let next = tokio::select! {
-                order = self.orders.recv() => Next::Order(order),
+                // Answers are as many as orders: neither waits for ever. The timer stays where it is for many of them.
+                biased;
                 next = listen(&mut self.line) => next,
+                order = self.orders.recv() => Next::Order(order),
                 () = self.timer.rings() => Next::Moment,
             };
             self.now = since_boot();
@@ -223,7 +228,7 @@ impl Actor {
         (self.moments.owed_since, self.moments.leave_at) = (None, leave_at);
         self.machine.hear(self.now, message);
         let waits = !self.machine.is_attached() && !self.machine.is_over();
-        self.moments.probe_at = waits.then_some(self.now + self.patience());
+        self.moments.probe_at = waits.then_some(self.now + self.patience);
     }
 
     fn moment(&mut self) {
@@ -232,7 +237,7 @@ impl Actor {
             self.route.failed();
             return self.leave();
         }
-        if self.moments.owed_since.is_some_and(|since| since + self.patience() <= now) {
+        if self.moments.owed_since.is_some_and(|since| since + self.patience <= now) {
             return self.cut_off(ClientError::Timeout);
         }
         if self.moments.probe_at.take_if(|at| *at <= now).is_some() {
@@ -248,13 +253,9 @@ impl Actor {
         }
     }
 
-    fn patience(&self) -> Duration {
-        (self.ttl / PATIENCE_PART).clamp(PATIENCE_MIN, PATIENCE_MAX)
-    }
-
     fn next_moment(&self) -> Option<Duration> {
         let keep_alive = self.machine.keep_alive_at().filter(|due| self.moments.asked_for != Some(*due));
-        let owed = self.moments.owed_since.map(|since| since + self.patience());
+        let owed = self.moments.owed_since.map(|since| since + self.patience);
         keep_alive.into_iter().chain(owed).chain(self.moments.leave_at).chain(self.moments.probe_at).min()
     }
 
@@ -278,37 +279,30 @@ impl Actor {
     }
 
     async fn carry_out(&mut self) {
-        loop {
-            let outputs = self.machine.take_outputs();
-            if outputs.is_empty() {
-                return;
-            }
-            let mut outputs = outputs.into_iter().peekable();
-            while let Some(output) = outputs.next() {
-                match output {
-                    Output::Say(message) => self.say(message).await,
-                    // A grant tells the right as well: one look for its handle instead of two.
-                    Output::Extended if matches!(outputs.peek(), Some(Output::Granted(..))) => {}
-                    Output::Unavailable(why) => self.unavailable(why),
-                    Output::Released(request) => {
-                        if let Some(answer) = self.releases.remove(&request) {
-                            let _ = answer.send(());
-                            self.shared.change(|_| ());
-                        }
+        while let Some(output) = self.machine.next_output() {
+            match output {
+                Output::Say(message) => self.say(message).await,
+                // A grant tells the right as well: one look for its handle instead of two.
+                Output::Extended if self.machine.grants_next() => {}
+                Output::Unavailable(why) => self.unavailable(why),
+                Output::Released(request) => {
+                    if let Some(answer) = self.releases.remove(&request) {
+                        let _ = answer.send(());
+                        self.shared.change(|_| ());
                     }
-                    output => {
-                        if output == Output::Opened {
-                            self.route.served();
-                        }
-                        self.tell(&output);
+                }
+                output => {
+                    if output == Output::Opened {
+                        self.route.served();
                     }
+                    self.tell(&output);
                 }
             }
         }
     }
 
     async fn say(&mut self, message: ToClerk) {
-        let patience = self.patience();
+        let patience = self.patience;
         let Line::Open(stream) = &mut self.line else { return };
         self.moments.owed_since.get_or_insert(self.now);
         let said = match stream.say(message) {
@@ -361,7 +355,7 @@ impl Actor {
         let elsewhere = self.route.directed(&why);
         self.moments.leave_at = match why {
             // It says so when it knows one, unless it is cut off from the others.
-            Unavailable::NotTheClerk { .. } => self.moments.leave_at.or(Some(self.now + self.patience())),
+            Unavailable::NotTheClerk { .. } => self.moments.leave_at.or(Some(self.now + self.patience)),
             _ => None,
         };
         self.shared.change(|state| {

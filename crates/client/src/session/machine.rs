@@ -1,6 +1,6 @@
 //! The machine of a session with a clock: when each message was sent, and until when the client may act.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use locks::LockName;
@@ -53,7 +53,9 @@ pub(super) struct Machine {
     requests: BTreeMap<RequestId, Known>,
     /// When the last message that extends the session was sent.
     last_sent: Duration,
-    outputs: Vec<Output>,
+    outputs: VecDeque<Output>,
+    /// What the session says in one step: memory that is used again.
+    said: Vec<session::Output>,
 }
 
 impl Machine {
@@ -63,12 +65,18 @@ impl Machine {
             right: Right::default(),
             requests: BTreeMap::new(),
             last_sent: Duration::ZERO,
-            outputs: Vec::new(),
+            outputs: VecDeque::new(),
+            said: Vec::new(),
         }
     }
 
-    pub(super) fn take_outputs(&mut self) -> Vec<Output> {
-        std::mem::take(&mut self.outputs)
+    pub(super) fn next_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Is a grant the next to be done?
+    pub(super) fn grants_next(&self) -> bool {
+        matches!(self.outputs.front(), Some(Output::Granted(..)))
     }
 
     pub(super) fn until(&self) -> Duration {
@@ -91,7 +99,7 @@ impl Machine {
 
     /// A message that is none of the session's.
     pub(super) fn say(&mut self, message: ToClerk) {
-        self.outputs.push(Output::Say(message));
+        self.outputs.push_back(Output::Say(message));
     }
 
     /// When the next keep-alive is due; `None` while there is no clerk.
@@ -143,11 +151,12 @@ impl Machine {
     }
 
     fn step(&mut self, now: Duration, step: impl FnOnce(&mut Session, &mut Vec<session::Output>)) {
-        let mut outputs = Vec::new();
-        step(&mut self.session, &mut outputs);
-        for output in outputs {
+        let mut said = std::mem::take(&mut self.said);
+        step(&mut self.session, &mut said);
+        for output in said.drain(..) {
             self.take(now, output);
         }
+        self.said = said;
     }
 
     fn take(&mut self, now: Duration, output: session::Output) {
@@ -157,39 +166,39 @@ impl Machine {
                     self.right.sends(number, now);
                     self.last_sent = now;
                 }
-                self.outputs.push(Output::Say(message));
+                self.outputs.push_back(Output::Say(message));
             }
             session::Output::Answered(number, terms) => {
                 if self.right.answered(number, &terms) {
-                    self.outputs.push(Output::Extended);
+                    self.outputs.push_back(Output::Extended);
                 }
             }
-            session::Output::Opened => self.outputs.push(Output::Opened),
+            session::Output::Opened => self.outputs.push_back(Output::Opened),
             session::Output::Granted(request, token) => {
                 if let Some(known) = self.requests.get_mut(&request) {
                     known.state = State::Held;
-                    self.outputs.push(Output::Granted(request, token));
+                    self.outputs.push_back(Output::Granted(request, token));
                 }
             }
             session::Output::Refused(request, why) => {
                 self.requests.remove(&request);
-                self.outputs.push(Output::Refused(request, why));
+                self.outputs.push_back(Output::Refused(request, why));
             }
             session::Output::Released(request) => {
                 self.requests.remove(&request);
-                self.outputs.push(Output::Released(request));
+                self.outputs.push_back(Output::Released(request));
             }
             session::Output::Lost(request) => {
                 let known = self.requests.remove(&request);
                 let waits = known.is_some_and(|known| known.state == State::Waits);
                 // An operator took it before this client heard of its grant.
-                self.outputs.push(if waits {
+                self.outputs.push_back(if waits {
                     Output::Failed(request, Ending::Lost)
                 } else {
                     Output::Lost(request, LostReason::Taken)
                 });
             }
-            session::Output::Unavailable { why, .. } => self.outputs.push(Output::Unavailable(why)),
+            session::Output::Unavailable { why, .. } => self.outputs.push_back(Output::Unavailable(why)),
             session::Output::Over(ending) => self.end(ending),
         }
     }
@@ -198,13 +207,13 @@ impl Machine {
         self.right.end();
         let why = if ending == Ending::Closed { LostReason::Closed } else { LostReason::Expired };
         for (request, known) in std::mem::take(&mut self.requests) {
-            self.outputs.push(match known.state {
+            self.outputs.push_back(match known.state {
                 State::Waits => Output::Failed(request, ending),
                 State::Held => Output::Lost(request, why),
                 State::GivenBack => Output::Released(request),
             });
         }
-        self.outputs.push(Output::Over(ending));
+        self.outputs.push_back(Output::Over(ending));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -43,7 +43,8 @@ pub(super) struct State {
 /// program that hangs does not keep its locks.
 #[derive(Debug, Default)]
 struct Attendance {
-    wakers: BTreeMap<u64, Waker>,
+    /// By the number of the future. All of them are woken for every change, so a list is enough.
+    wakers: Vec<(u64, Waker)>,
     next: u64,
     /// A keep-alive waits for somebody to poll.
     due: bool,
@@ -80,7 +81,7 @@ impl Shared {
         let mut state = self.lock();
         let result = change(&mut state);
         // A waker of a task only puts it into the line of its runtime, so it may be called with the state locked.
-        state.attendance.wakers.values().for_each(Waker::wake_by_ref);
+        state.attendance.wakers.iter().for_each(|(_, waker)| waker.wake_by_ref());
         result
     }
 
@@ -98,20 +99,20 @@ impl Shared {
 }
 
 /// Waits until the state says so, and attends the session while it is polled.
-pub(super) struct Attend<F> {
-    shared: Arc<Shared>,
-    orders: mpsc::UnboundedSender<Order>,
+pub(super) struct Attend<'a, F> {
+    shared: &'a Shared,
+    orders: &'a mpsc::UnboundedSender<Order>,
     key: Option<u64>,
     look: F,
 }
 
-impl<F> Attend<F> {
-    pub(super) fn new(shared: &Arc<Shared>, orders: &mpsc::UnboundedSender<Order>, look: F) -> Self {
-        Attend { shared: Arc::clone(shared), orders: orders.clone(), key: None, look }
+impl<'a, F> Attend<'a, F> {
+    pub(super) fn new(shared: &'a Shared, orders: &'a mpsc::UnboundedSender<Order>, look: F) -> Self {
+        Attend { shared, orders, key: None, look }
     }
 }
 
-impl<T, F: FnMut(&mut State) -> Option<T> + Unpin> Future for Attend<F> {
+impl<T, F: FnMut(&mut State) -> Option<T> + Unpin> Future for Attend<'_, F> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
@@ -124,19 +125,22 @@ impl<T, F: FnMut(&mut State) -> Option<T> + Unpin> Future for Attend<F> {
             return Poll::Ready(found);
         }
         let attendance = &mut state.attendance;
-        let key = *this.key.get_or_insert_with(|| {
+        let known = this.key.and_then(|key| attendance.wakers.iter_mut().find(|(number, _)| *number == key));
+        if let Some((_, waker)) = known {
+            waker.clone_from(cx.waker());
+        } else {
             attendance.next += 1;
-            attendance.next
-        });
-        attendance.wakers.insert(key, cx.waker().clone());
+            this.key = Some(attendance.next);
+            attendance.wakers.push((attendance.next, cx.waker().clone()));
+        }
         Poll::Pending
     }
 }
 
-impl<F> Drop for Attend<F> {
+impl<F> Drop for Attend<'_, F> {
     fn drop(&mut self) {
         if let Some(key) = self.key {
-            self.shared.lock().attendance.wakers.remove(&key);
+            self.shared.lock().attendance.wakers.retain(|(number, _)| *number != key);
         }
     }
 }

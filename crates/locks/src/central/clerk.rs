@@ -175,7 +175,8 @@ impl<O: Outbox<Central>> Desk<'_, O> {
 
     /// Gives the answers that a majority has noted by now.
     pub(super) fn answer_noted(&mut self) {
-        if !self.clerk.notary.is_awaited() {
+        let notary = &self.clerk.notary;
+        if notary.may_change() && !notary.has_answer(self.ctx.me.id, self.voters) {
             return;
         }
         let committed = self.clerk.notary.committed(self.ctx.me.id, self.voters, self.copy.label.seq);

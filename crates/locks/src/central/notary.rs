@@ -11,6 +11,8 @@ use crate::wire::{RequestId, SendNumber, SessionId};
 
 /// More voters than a list of members has: a bound on what members can make this one keep.
 const LINKS_MAX: usize = 256;
+/// Within a turn there may be more notes than are to be kept, by this part of them.
+const SPARE_PART: usize = 16;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Notary {
@@ -113,10 +115,14 @@ impl Notary {
         copy.table.apply(note.clone());
         copy.label.seq = copy.label.seq.saturating_add(1);
         self.notes.push_back(note);
-        self.trim(ctx, copy.label.seq);
+        let kept = ctx.settings.limits.notes_kept;
+        if self.notes.len() > kept + kept / SPARE_PART {
+            self.trim(ctx, copy.label.seq);
+        }
     }
 
-    /// Forgets the oldest notes, and none that a voter has yet to get.
+    /// Forgets the oldest notes, and none that a voter has yet to get. At the end of a turn, and in it where they are too many by
+    /// then.
     fn trim(&mut self, ctx: &Context<'_>, seq: u64) {
         // A voter that gets its first part of the table next needs no earlier notes.
         let follows = |link: &&Link| link.install != Install::Due;
@@ -233,8 +239,12 @@ impl Notary {
         self.pending.push_back(Pending { seq, answer });
     }
 
-    pub(super) fn is_awaited(&self) -> bool {
-        !self.pending.is_empty() || !self.may_change
+    /// Has a majority of the voters noted all that the first answer waits for? What [`Notary::committed`] says of one note, for
+    /// less: this is asked in every step.
+    pub(super) fn has_answer(&self, me: NodeId, voters: &[NodeId]) -> bool {
+        let Some(first) = self.pending.front() else { return false };
+        let has = |id: &&NodeId| **id == me || self.links.get(id).is_some_and(|link| link.acked >= Some(first.seq));
+        2 * voters.iter().filter(has).count() > voters.len()
     }
 
     pub(super) fn next_answer(&mut self, committed: Option<u64>) -> Option<Answer> {

@@ -8,7 +8,7 @@ use client::{
 };
 use member::{OnClose, Role};
 use transport::{ClientId, Net, codec, is_next_for_a_test};
-use types::{InstanceId, NodeId};
+use types::{InstanceId, NodeId, since_boot};
 
 use super::orders::unknown;
 use super::{Daemon, failed};
@@ -16,7 +16,8 @@ use crate::chaos::{self, Afterwards};
 use crate::publisher::{STREAMS_MAX, Subscription};
 
 impl Daemon {
-    pub(super) fn call(&mut self, client: ClientId, payload: &[u8]) {
+    /// `now`: read from the clock after the call was read.
+    pub(super) fn call(&mut self, client: ClientId, payload: &[u8], now: Duration) {
         let Ok(Call { id: call, instance, request }) = codec::decode(payload) else {
             if let Some(call) = unknown_request(payload) {
                 return reply(&mut self.net, Subscription { client, call }, not_known());
@@ -29,7 +30,7 @@ impl Daemon {
         let refusal = self.clients.refusal(client, self.net.client_address(client), &request);
         let answer = match request {
             _ if refusal.is_some() => refusal,
-            Request::Lock(message) => self.lock_message(asked, message),
+            Request::Lock(message) => self.lock_message(asked, message, now),
             request => self.answer(asked, instance, &request),
         };
         if let Some(response) = answer {
@@ -100,7 +101,7 @@ impl Daemon {
             }
             Request::Work(work) => self.report_work(asked, instance, work),
             Request::LockSession => return self.lock_session(asked),
-            Request::Lock(ref message) => return self.lock_message(asked, message.clone()),
+            Request::Lock(ref message) => return self.lock_message(asked, message.clone(), since_boot()),
             Request::Locks { ref only, ref after } => self.lock_page(only.as_ref(), after.as_ref()),
             Request::Unlock { ref name, token } => return self.unlock(asked, name, token),
             Request::Chaos(fault) => match chaos::apply(fault, &self.config, self.id, &mut self.net) {

@@ -286,14 +286,13 @@ impl Daemon {
         None
     }
 
-    /// `None`: the stream answers.
-    pub(super) fn lock_message(&mut self, call: Subscription, mut message: ToClerk) -> Option<Response> {
+    /// `now`: read from the clock after the message was read: a process that was paused must not answer from the lease that it
+    /// had before. `None`: the stream answers.
+    pub(super) fn lock_message(&mut self, call: Subscription, mut message: ToClerk, now: Duration) -> Option<Response> {
         let Some(from) = self.locks.streams.number(call) else {
             let why = "this call is no stream of a lock session: open one first".to_owned();
             return Some(failed(FailCode::BadRequest, why));
         };
-        // After the message was read: a process that was paused must not answer from the lease that it had before.
-        let now = since_boot();
         let leased = self.leads_at(now);
         if let ToClerk::Acquire { request, .. } = &message {
             self.locks.acquired.asked(from, *request, now);

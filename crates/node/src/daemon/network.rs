@@ -62,7 +62,7 @@ impl Daemon {
             }
             NetEvent::Refused { peer, code, text } => self.refused(peer, code, &text)?,
             NetEvent::ClientUp { client, access } => self.clients.up(client, access),
-            NetEvent::ClientFrame { client, payload } => self.call(client, &payload),
+            NetEvent::ClientFrame { client, payload } => self.call(client, &payload, now),
             NetEvent::ClientGone { client } => self.client_gone(client),
             NetEvent::OutOfDescriptors => self.out_of_descriptors(),
         }

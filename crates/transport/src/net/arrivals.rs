@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tracing::info;
 
 use super::{ARRIVALS_PER_TURN, Net};
@@ -129,6 +130,7 @@ impl Net {
         // The rest of the old connection is read first, above all its end: a restarted process closed its old
         // connection before it opened this one.
         if let Some(old) = self.peers.get(&claim.id).and_then(|peer| peer.link) {
+            self.scratch.now = Instant::now();
             self.serve(old, READS_TO_DRAIN, usize::MAX);
         }
         match self.decide(&claim) {

@@ -1,5 +1,6 @@
 //! Established links: reading, writing, ending.
 
+use tokio::time::Instant;
 use tracing::error;
 
 use super::{CLIENT_FRAMES_PER_TURN, Net, Pace, TURN_BYTES};
@@ -26,6 +27,10 @@ impl Net {
                 None => {}
             }
         }
+        if self.turn_peers.is_empty() && self.turn_clients.is_empty() {
+            return;
+        }
+        self.scratch.now = Instant::now();
         for _ in 0..self.turn_peers.len() {
             let Some(key) = self.turn_peers.pop_front() else { break };
             self.serve(key, READS_PER_TURN, PEER_FRAMES_PER_TURN);
