@@ -27,7 +27,7 @@ use types::{kernel_moment_after, since_boot};
 /// that such a correction does not cost a second wake-up for each timer.
 const CORRECTED: u32 = 1000;
 /// The deadline of a follower moves on with every heartbeat. The kernel's timer stays where it is while more than this part of the
-/// time to the deadline is left: it is set anew with every third heartbeat, and does not fire.
+/// time to the deadline is left: it is set anew with every fourth heartbeat or so, and does not fire.
 const STAYS: u32 = 4;
 /// More than the part by which the kernel lets NTP slow a clock.
 const SLOWED: u32 = 8;

@@ -282,6 +282,27 @@ async fn a_silent_link_is_asked_twice_and_then_reported_and_one_that_answers_sta
     }
 }
 
+#[tokio::test]
+async fn a_net_that_does_not_beat_by_itself_asks_silent_links_when_its_owner_says_so() {
+    let every = Duration::from_millis(5);
+    let (mut net, _peer) = net_and_peer_with(|settings| {
+        (settings.link_heartbeat, settings.beats_by_itself) = (every, false);
+    })
+    .await;
+    let ((mut channel, _), _) = tokio::join!(dial_by_hand(net.local_addr(), 1), next(&mut net));
+    assert!(timeout(10 * every, net.event()).await.is_err(), "nothing happens by itself");
+    for _ in 0..2 {
+        assert_eq!(net.beat(), every);
+    }
+    assert!(timeout(every, net.event()).await.is_err(), "asked twice, and not given up");
+    net.beat();
+    assert_eq!(next(&mut net).await, Event::Down { peer: 1, incarnation: PEER, why: DownReason::Silent });
+    net.drop_ended();
+    for expected in [Some(Kind::Ping), Some(Kind::Ping), None] {
+        assert_eq!(heard(&mut channel).await, expected);
+    }
+}
+
 /// Nothing of the old process arrives: its machine has lost its power.
 #[tokio::test]
 async fn a_later_process_replaces_a_link_that_gives_no_sign_of_life() {
