@@ -102,7 +102,18 @@ impl Kind {
 
     /// A message of a mutual exclusion: none of them announces a result.
     pub const fn mutex(name: &'static str) -> Self {
-        Kind { name, announcement: false, candidacy: false }
+        Kind::election(name)
+    }
+
+    /// The messages of an algorithm of which none announces a result: those of every mutual exclusion, and some elections'.
+    pub const fn all<const N: usize>(names: [&'static str; N]) -> [Self; N] {
+        let mut kinds = [Kind::election(""); N];
+        let mut at = 0;
+        while at < N {
+            kinds[at].name = names[at];
+            at += 1;
+        }
+        kinds
     }
 
     pub const fn announcement(name: &'static str) -> Self {
@@ -300,8 +311,9 @@ pub struct Group {
     pub number: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Status {
+    #[default]
     Down,
     Election,
     Reorganization,

@@ -125,95 +125,59 @@ impl Request {
         Request::Work(Workload { load: Amount::ZERO, capacity: Amount::ZERO }),
     ];
 
-    pub fn name(&self) -> &'static str {
-        match self {
-            Request::Status => "status",
-            Request::Watch { .. } => "watch",
-            Request::Elect => "elect",
-            Request::StepDown { .. } => "step-down",
-            Request::Transfer { .. } => "transfer",
-            Request::Chaos(_) => "chaos",
-            Request::History { .. } => "history",
-            Request::Attach { .. } => "attach",
-            Request::EndWatch { .. } => "end-watch",
-            Request::Introduce { .. } => "introduce",
-            Request::Members => "members",
-            Request::ChangeMembers(_) => "change-members",
-            Request::Bootstrap => "bootstrap",
-            Request::Reload => "reload",
-            Request::LockSession => "lock-session",
-            Request::Lock(_) => "lock",
-            Request::Locks { .. } => "locks",
-            Request::Unlock { .. } => "unlock",
-            Request::Priority { .. } => "priority",
-            Request::Pause { paused: true } => "pause",
-            Request::Pause { paused: false } => "resume",
-            Request::Work(_) => "work",
-        }
-    }
-
-    /// The least access that may send it. No catch-all arm: a new request does not compile until this is chosen.
+    /// Its name, the least access that may send it, and the order that is recorded once it is carried out, if it changes
+    /// anything. No catch-all arm: a new request does not compile until these are chosen.
     ///
     /// Attach only asks to be told, but it acts on the cluster: an attached client delays every handover until it leaves
     /// or is given up, and voters wait longer for the end of a leader with a child. So a reader may not hold leadership
     /// for a child; `ctl lead` runs with the operators' secret. A lock keeps other programs from working, so the same holds
     /// for taking one.
-    pub fn access(&self) -> Access {
+    fn facts(&self) -> (&'static str, Access, Option<Order>) {
+        use Access::{Operator, Reader};
         match self {
-            Request::Status
-            | Request::Watch { .. }
-            | Request::History { .. }
-            | Request::EndWatch { .. }
-            | Request::Introduce { .. }
-            | Request::Members
-            | Request::Locks { .. } => Access::Reader,
-            Request::Elect
-            | Request::StepDown { .. }
-            | Request::Transfer { .. }
-            | Request::Chaos(_)
-            | Request::Attach { .. }
-            | Request::ChangeMembers(_)
-            | Request::Bootstrap
-            | Request::Reload
-            | Request::LockSession
-            | Request::Lock(_)
-            | Request::Unlock { .. }
-            | Request::Priority { .. }
-            | Request::Pause { .. }
-            | Request::Work(_) => Access::Operator,
+            Request::Status => ("status", Reader, None),
+            Request::Watch { .. } => ("watch", Reader, None),
+            Request::Elect => ("elect", Operator, Some(Order::Elect)),
+            Request::StepDown { rest_ms } => ("step-down", Operator, Some(Order::StepDown { rest_ms: *rest_ms })),
+            Request::Transfer { to, hold } => ("transfer", Operator, Some(Order::Transfer { to: *to, hold: *hold })),
+            Request::Chaos(fault) => ("chaos", Operator, Some(Order::Chaos(*fault))),
+            Request::History { .. } => ("history", Reader, None),
+            Request::Attach { .. } => ("attach", Operator, None),
+            Request::EndWatch { .. } => ("end-watch", Reader, None),
+            Request::Introduce { .. } => ("introduce", Reader, None),
+            Request::Members => ("members", Reader, None),
+            Request::ChangeMembers(change) => ("change-members", Operator, Some(Order::from(change))),
+            Request::Bootstrap => ("bootstrap", Operator, Some(Order::Bootstrap)),
+            Request::Reload => ("reload", Operator, Some(Order::Reload)),
+            Request::LockSession => ("lock-session", Operator, None),
+            Request::Lock(_) => ("lock", Operator, None),
+            Request::Locks { .. } => ("locks", Reader, None),
+            Request::Unlock { token, .. } => ("unlock", Operator, Some(Order::Unlock { token: *token })),
+            Request::Priority { value } => ("priority", Operator, Some(Order::Priority { value: *value })),
+            Request::Pause { paused } => {
+                (if *paused { "pause" } else { "resume" }, Operator, Some(Order::Pause { paused: *paused }))
+            }
+            Request::Work(_) => ("work", Operator, None),
         }
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.facts().0
+    }
+
+    /// The least access that may send it.
+    pub fn access(&self) -> Access {
+        self.facts().1
+    }
+
+    /// The request as it is recorded once it is carried out; `None` for a request that changes nothing.
+    pub fn order(&self) -> Option<Order> {
+        self.facts().2
     }
 
     /// Is it for the lock service, whatever election the call names?
     pub fn is_about_locks(&self) -> bool {
         matches!(self, Request::LockSession | Request::Lock(_) | Request::Locks { .. } | Request::Unlock { .. })
-    }
-
-    /// The request as it is recorded once it is carried out; `None` for a request that changes nothing.
-    pub fn order(&self) -> Option<Order> {
-        match self {
-            Request::Elect => Some(Order::Elect),
-            Request::StepDown { rest_ms } => Some(Order::StepDown { rest_ms: *rest_ms }),
-            Request::Transfer { to, hold } => Some(Order::Transfer { to: *to, hold: *hold }),
-            Request::Chaos(fault) => Some(Order::Chaos(*fault)),
-            Request::ChangeMembers(change) => Some(Order::from(change)),
-            Request::Bootstrap => Some(Order::Bootstrap),
-            Request::Reload => Some(Order::Reload),
-            Request::Unlock { token, .. } => Some(Order::Unlock { token: *token }),
-            Request::Priority { value } => Some(Order::Priority { value: *value }),
-            Request::Pause { paused } => Some(Order::Pause { paused: *paused }),
-            Request::Status
-            | Request::Watch { .. }
-            | Request::History { .. }
-            | Request::Attach { .. }
-            | Request::EndWatch { .. }
-            | Request::Introduce { .. }
-            | Request::Members
-            | Request::LockSession
-            | Request::Lock(_)
-            | Request::Locks { .. }
-            | Request::Work(_) => None,
-        }
     }
 }
 

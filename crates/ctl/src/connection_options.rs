@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use client::{
-    CertificateFiles, ClaimedName, Client, ClientError, ClientSettings, ClusterFile, ConnectError, Endpoint,
+    Answer, CertificateFiles, ClaimedName, Client, ClientError, ClientSettings, ClusterFile, ConnectError, Endpoint,
     InstanceId, Keyring, Members, Secret, SecretFileError, SecretPermissions, TlsFiles, read_certificate, read_secrets,
 };
 
@@ -128,6 +128,11 @@ impl Target {
 /// Could this member be at an endpoint that did not answer?
 pub(crate) fn may_be(endpoint: &Endpoint, id: u32) -> bool {
     endpoint.id.is_none_or(|known| known == id)
+}
+
+/// The endpoints that did not answer, and why.
+pub(crate) fn failures<T>(answers: &[Answer<T>]) -> Vec<(&Endpoint, &ClientError)> {
+    answers.iter().filter_map(|answer| Some((&answer.endpoint, answer.result.as_ref().err()?))).collect()
 }
 
 /// No member answered: reports whether all members are unreachable, or refuse this client.

@@ -69,6 +69,16 @@ impl Output {
         Output::line(serde_json::to_string(value).map_err(io::Error::other)?)
     }
 
+    /// One line: the document for programs, or this text.
+    pub(crate) fn show(self, document: &impl Serialize, text: impl FnOnce() -> String) -> io::Result<()> {
+        if self.is_json() { Output::json(document) } else { Output::line(text()) }
+    }
+
+    /// The same for a text that may name commands to type.
+    pub(crate) fn show_words(self, document: &impl Serialize, text: impl FnOnce() -> String) -> io::Result<()> {
+        if self.is_json() { Output::json(document) } else { Output::words(text()) }
+    }
+
     pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
         if self.color { format!("\x1b[{}m{text}\x1b[0m", ink as u8) } else { text.to_owned() }
     }

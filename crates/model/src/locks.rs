@@ -16,7 +16,6 @@
 //! connection is lost with it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use algorithms::drive::Driver;
@@ -142,7 +141,6 @@ pub struct LockModel<P: Subject> {
     /// Check this property alone.
     pub only: Option<&'static str>,
     initial: State<P>,
-    subject: PhantomData<fn() -> P>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -9,7 +9,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::{self, Debug};
 use std::hash::Hash;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use algorithms::catalog::{Elects, Row};
@@ -105,7 +104,6 @@ pub struct Members<P: Subject> {
     /// Check this property alone.
     only: Option<&'static str>,
     initial: State<P>,
-    subject: PhantomData<fn() -> P>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -249,8 +247,7 @@ impl<P: Subject> Members<P> {
         };
         let settings = Settings { election: algorithms::Settings::of(row), ..Settings::default() };
         let initial = State::blank(n);
-        let mut model =
-            Members { view, settings, elects: row.elects, budget, only: None, initial, subject: PhantomData };
+        let mut model = Members { view, settings, elects: row.elects, budget, only: None, initial };
         let mut state = model.initial.clone();
         for node in 0..n {
             model.run(&mut state, node, Cause::Restart, 0);

@@ -152,23 +152,9 @@ impl<M: Mutex> Sections<M> {
         let at = Arc::make_mut(&mut state.nodes[node]);
         let access = self.access(node, at.asked.saturating_sub(1));
         (at.waits, at.inside) = (false, Some(access));
-        let (writers, any) = &mut state.tokens;
-        if access == Access::Shared {
-            state.token_went_back |= token <= *writers;
-        } else {
-            state.token_went_back |= token <= *any;
-            *writers = token.max(*writers);
-        }
-        *any = token.max(*any);
+        state.token_went_back |= !rises(&mut state.tokens, token, access);
         let stamp = at.driver.machine().stamp();
-        let (writers, any) = &mut state.stamps;
-        if access == Access::Shared {
-            state.out_of_order |= stamp <= *writers;
-        } else {
-            state.out_of_order |= stamp <= *any;
-            *writers = stamp.max(*writers);
-        }
-        *any = stamp.max(*any);
+        state.out_of_order |= !rises(&mut state.stamps, stamp, access);
     }
 
     /// A row without readers treats all as writers.
@@ -189,6 +175,17 @@ impl<M: Mutex> Sections<M> {
         }
         sum
     }
+}
+
+/// Is the value of a section larger than those of all earlier ones that exclude it? The largest are kept of writers, and of
+/// all.
+fn rises<T: Copy + Ord>((writers, all): &mut (T, T), value: T, access: Access) -> bool {
+    let before = if access == Access::Shared { *writers } else { *all };
+    if access == Access::Exclusive {
+        *writers = value.max(*writers);
+    }
+    *all = value.max(*all);
+    value > before
 }
 
 impl<M: Mutex> State<M> {

@@ -15,7 +15,6 @@
 //! reign may give any result: candidates are told to stand, to hand over, to step down at any time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use algorithms::drive::Driver;
@@ -143,7 +142,6 @@ pub struct QuorumModel<P: Subject> {
     /// Check this property alone.
     pub only: Option<&'static str>,
     initial: State<P>,
-    subject: PhantomData<fn() -> P>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -13,7 +13,6 @@
 //! leader before it may not know for any time; only its readings of the clock tell it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use algorithms::drive::Driver;
@@ -150,7 +149,6 @@ pub struct ViewsModel<P: Subject> {
     /// Check this property alone.
     pub only: Option<&'static str>,
     initial: State<P>,
-    subject: PhantomData<fn() -> P>,
 }
 
 impl<P: Subject> ViewsModel<P> {
@@ -177,16 +175,7 @@ impl<P: Subject> ViewsModel<P> {
             streams: 0,
         };
         let (settings, mistake) = (ViewsSettings::default(), budget.mistake);
-        let mut model = ViewsModel {
-            view,
-            settings,
-            promise,
-            mistake,
-            expects: Vec::new(),
-            only: None,
-            initial,
-            subject: PhantomData,
-        };
+        let mut model = ViewsModel { view, settings, promise, mistake, expects: Vec::new(), only: None, initial };
         let mut state = model.initial.clone();
         for node in 0..3 {
             model.perform(&mut state, Action::Restart(node));

@@ -40,7 +40,7 @@ pub(crate) struct ProcessState {
     priority: Mutex<Option<(u32, PriorityBy)>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct PeerState {
     id: NodeId,
     connected: bool,
@@ -79,15 +79,7 @@ impl ProcessState {
         *lock(&self.uid) = uid;
         let mut states = lock(&self.peers);
         let known = |id| states.iter().find(|peer| peer.id == id).cloned();
-        let new = |id| PeerState {
-            id,
-            connected: false,
-            last_heard: None,
-            sent: 0,
-            received: 0,
-            drift_ppm: None,
-            refusal: None,
-        };
+        let new = |id| PeerState { id, ..PeerState::default() };
         let now: Vec<PeerState> = peers.map(|id| known(id).unwrap_or_else(|| new(id))).collect();
         let mut gone = lock(&self.gone);
         for peer in states.iter().filter(|old| now.iter().all(|peer| peer.id != old.id)) {

@@ -7,8 +7,9 @@ use std::fmt::Write;
 
 use algorithms::{Outcome, Uid};
 
+use crate::diagram::in_rounds;
 use crate::draw::{MAX_DRAWN_MESSAGES, MAX_DRAWN_NODES};
-use crate::observe::{Mark, Passage, ROUND, Recording, What};
+use crate::observe::{Mark, Passage, ROUND, Recording, What, end, kinds};
 use crate::svg::{colour, escape, page, text};
 
 const WIDTH: f64 = 560.0;
@@ -63,21 +64,19 @@ struct Film<'a> {
 
 impl<'a> Film<'a> {
     fn new(ids: &[Uid], recording: &'a Recording) -> Self {
-        let mut kinds = Vec::new();
-        for message in &recording.messages {
-            if !kinds.contains(&message.kind.name) {
-                kinds.push(message.kind.name);
-            }
-        }
-        let ends = recording.messages.iter().map(|message| message.arrived.map_or(message.sent, |end| end.0));
-        let last = ends.chain(recording.marks.iter().map(|mark| mark.at)).max().unwrap_or(0).max(ROUND);
-        let rounds = last as f64 / ROUND as f64;
+        let rounds = in_rounds(end(&recording.messages, recording.marks.iter().map(|mark| mark.at)));
         let round = SECONDS_PER_ROUND.min(LONGEST / rounds);
         let place = |nth: usize| {
             let angle = 2.0 * PI * nth as f64 / ids.len() as f64 - PI / 2.0;
             (CENTRE.0 + RADIUS * angle.cos(), CENTRE.1 + RADIUS * angle.sin())
         };
-        Film { recording, kinds, places: (0..ids.len()).map(place).collect(), round, length: rounds * round + REST }
+        Film {
+            recording,
+            kinds: kinds(&recording.messages),
+            places: (0..ids.len()).map(place).collect(),
+            round,
+            length: rounds * round + REST,
+        }
     }
 
     /// A moment of the run as a part of the whole length.

@@ -5,16 +5,14 @@ use std::fmt::Write;
 
 use algorithms::{Outcome, Uid};
 
-use crate::observe::{Mark, Passage, ROUND, Recording, What};
+use crate::diagram::{Diagram, LEFT, in_rounds, key};
+use crate::observe::{Mark, Passage, ROUND, Recording, What, end, kinds};
 use crate::svg::{colour, escape, page, text};
 
 /// Beyond these limits the arrows are unreadable.
 pub const MAX_DRAWN_NODES: usize = 40;
 pub const MAX_DRAWN_MESSAGES: usize = 400;
 
-const LEFT: f64 = 90.0;
-const TOP: f64 = 64.0;
-const ROW: f64 = 46.0;
 /// Bars of the summary.
 const MAX_BARS: usize = 240;
 
@@ -28,112 +26,53 @@ pub fn draw(title: &str, ids: &[Uid], recording: &Recording) -> String {
     }
 }
 
-struct Scale {
-    per_round: f64,
-}
-
-impl Scale {
-    fn x(&self, at: u64) -> f64 {
-        LEFT + at as f64 / ROUND as f64 * self.per_round
-    }
-
-    fn y(node: usize) -> f64 {
-        TOP + ROW / 2.0 + node as f64 * ROW
-    }
-}
-
 fn diagram(title: &str, ids: &[Uid], recording: &Recording) -> String {
-    let ends = recording.messages.iter().map(|m| m.arrived.map_or(m.sent, |end| end.0));
-    let last = ends.chain(recording.marks.iter().map(|mark| mark.at)).max().unwrap_or(0).max(ROUND);
-    let rounds = last as f64 / ROUND as f64;
+    let last = end(&recording.messages, recording.marks.iter().map(|mark| mark.at));
+    let rounds = in_rounds(last);
     // Long silences are shortened: at most 4000 pixels in total.
-    let scale = Scale { per_round: (1200.0 / rounds).clamp(44.0, 90.0).min(4000.0 / rounds) };
-    let width = (scale.x(last) + 60.0).max(420.0);
-    let height = TOP + ids.len() as f64 * ROW + 30.0;
-    let kinds = kinds(recording);
-    let mut body = heading(title, &kinds);
-    for (node, id) in ids.iter().enumerate() {
-        let y = Scale::y(node);
-        body += &text(LEFT - 14.0, y + 4.0, "end", &format!("node {id}"));
-        let _ = writeln!(body, r#"<line class="line" x1="{LEFT}" y1="{y}" x2="{:.1}" y2="{y}"/>"#, width - 24.0);
+    let per_round = (1200.0 / rounds).clamp(44.0, 90.0).min(4000.0 / rounds);
+    let kinds = kinds(&recording.messages);
+    let diagram = Diagram { ids, top: 64.0, row: 46.0, per_round, kinds, ink: colour, head: 'a' };
+    let width = (diagram.x(last) + 60.0).max(420.0);
+    let mut body = diagram.heading(title);
+    let mut x = 16.0;
+    for (nth, kind) in diagram.kinds.iter().enumerate() {
+        body += &key(&mut x, 38, 4, colour(nth), kind);
     }
-    if scale.per_round >= 20.0 {
-        for round in 0..=(last / ROUND) {
-            body += &text(scale.x(round * ROUND), height - 10.0, "middle", &round.to_string());
-        }
+    for node in 0..ids.len() {
+        body += &diagram.line(node, width);
+    }
+    if per_round >= 20.0 {
+        body += &diagram.axis(last);
     }
     for message in &recording.messages {
-        body += &arrow(message, ids, &kinds, &scale);
+        body += &arrow(message, &diagram);
     }
     for mark in &recording.marks {
-        body += &sign(mark, ids, &scale);
+        body += &sign(mark, &diagram);
     }
-    page(width, height, title, &body)
+    page(width, diagram.height(), title, &body)
 }
 
-/// The names of the kinds that occur, in order of appearance.
-fn kinds(recording: &Recording) -> Vec<&'static str> {
-    let mut kinds = Vec::new();
-    for message in &recording.messages {
-        if !kinds.contains(&message.kind.name) {
-            kinds.push(message.kind.name);
-        }
-    }
-    kinds
-}
-
-fn heading(title: &str, kinds: &[&str]) -> String {
-    let mut body = format!("<g font-size=\"15\">{}</g>", text(16.0, 24.0, "start", title));
-    body += "<defs>";
-    for nth in 0..kinds.len() {
-        let _ = write!(
-            body,
-            r#"<marker id="a{nth}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0 8 4 0 8z" fill="{}"/></marker>"#,
-            colour(nth)
-        );
-    }
-    body += "</defs>\n";
-    let mut x = 16.0;
-    for (nth, kind) in kinds.iter().enumerate() {
-        let _ = write!(body, r#"<rect x="{x:.0}" y="38" width="12" height="4" fill="{}"/>"#, colour(nth));
-        body += &text(x + 17.0, 45.0, "start", kind);
-        x += 34.0 + kind.len() as f64 * 7.2;
-    }
-    body
-}
-
-fn arrow(message: &Passage, ids: &[Uid], kinds: &[&str], scale: &Scale) -> String {
-    let nth = kinds.iter().position(|kind| *kind == message.kind.name).unwrap_or(0);
-    let (end, received) = message.arrived.unwrap_or((message.sent + ROUND / 2, false));
-    let (x1, y1, x2, y2) = (scale.x(message.sent), Scale::y(message.from), scale.x(end), Scale::y(message.to));
-    let dashes = if received { "" } else { r#" stroke-dasharray="5 4""# };
-    let hover = format!(
-        "{} {} -> {}: {} ({})",
-        message.kind.name,
-        ids[message.from],
-        ids[message.to],
-        message.text,
-        match message.arrived {
-            Some((at, true)) => format!("round {:.2} to {:.2}", rounds(message.sent), rounds(at)),
-            Some((_, false)) => "lost: the receiver is dead".into(),
-            None => "still in flight at the end".into(),
-        }
-    );
+fn arrow(message: &Passage, diagram: &Diagram<'_>) -> String {
+    let end = message.arrived.map_or(message.sent + ROUND / 2, |end| end.0);
+    let (x1, y1, x2, y2) = (diagram.x(message.sent), diagram.y(message.from), diagram.x(end), diagram.y(message.to));
+    let fate = match message.arrived {
+        Some((at, true)) => format!("round {:.2} to {:.2}", in_rounds(message.sent), in_rounds(at)),
+        Some((_, false)) => "lost: the receiver is dead".into(),
+        None => "still in flight at the end".into(),
+    };
     // A message to the sender itself is a loop above the line.
     let path = if message.from == message.to {
         format!("M{x1:.1} {y1:.1}C{x1:.1} {:.1} {x2:.1} {:.1} {x2:.1} {y2:.1}", y1 - 26.0, y2 - 26.0)
     } else {
         format!("M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}")
     };
-    let colour = colour(nth);
-    format!(
-        "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"{dashes} marker-end=\"url(#a{nth})\"><title>{}</title></path>\n",
-        escape(&hover)
-    )
+    diagram.arrow(message, &path, &fate)
 }
 
-fn sign(mark: &Mark, ids: &[Uid], scale: &Scale) -> String {
-    let (x, y) = (scale.x(mark.at), Scale::y(mark.node));
+fn sign(mark: &Mark, diagram: &Diagram<'_>) -> String {
+    let (x, y) = (diagram.x(mark.at), diagram.y(mark.node));
     let (shape, what) = match &mark.what {
         What::Woke => {
             (format!(r##"<circle cx="{x:.1}" cy="{y}" r="4" fill="#fff" stroke="#222""##), "starts".to_string())
@@ -163,14 +102,10 @@ fn sign(mark: &Mark, ids: &[Uid], scale: &Scale) -> String {
             },
         ),
     };
-    let hover = format!("{} {what}, round {:.2}", ids[mark.node], rounds(mark.at));
+    let hover = format!("{} {what}, round {:.2}", diagram.ids[mark.node], in_rounds(mark.at));
     // Every shape above is an open tag.
     let tag = shape.split([' ', '<']).nth(1).unwrap_or("path").to_string();
     format!("{shape}><title>{}</title></{tag}>\n", escape(&hover))
-}
-
-fn rounds(at: u64) -> f64 {
-    at as f64 / ROUND as f64
 }
 
 /// Messages per round as bars, senders as a line: the picture of a run that is too large.

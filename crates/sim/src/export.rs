@@ -4,50 +4,53 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use algorithms::{Outcome, Uid};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::observe::{ROUND, Recording, What};
+use crate::observe::{Event, Mark, Passage, ROUND, Recording, What};
 
-/// One event, in order.
+/// One event.
 struct Entry {
-    seq: u64,
     at: u64,
     node: usize,
     text: String,
-    /// For a delivery: the message.
-    received: Option<usize>,
-    sent: Option<usize>,
+    message: Option<(End, usize)>,
 }
 
-fn entries(ids: &[Uid], recording: &Recording) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    for (nth, message) in recording.messages.iter().enumerate() {
-        let (from, to) = (ids[message.from], ids[message.to]);
-        entries.push(Entry {
-            seq: message.send_seq,
-            at: message.sent,
-            node: message.from,
-            text: format!("send {} to {to}: {}", message.kind.name, message.text),
-            received: None,
-            sent: Some(nth),
-        });
-        if let Some((at, true)) = message.arrived {
-            entries.push(Entry {
-                seq: message.arrive_seq,
-                at,
-                node: message.to,
-                text: format!("receive {} from {from}: {}", message.kind.name, message.text),
-                received: Some(nth),
-                sent: None,
-            });
+/// What an event is to a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Sent,
+    Received,
+}
+
+/// The text of a send or of a delivery.
+pub(crate) fn message_text(ids: &[Uid], message: &Passage, end: End) -> String {
+    let Passage { kind, from, to, text, .. } = message;
+    match end {
+        End::Sent => format!("send {} to {}: {text}", kind.name, ids[*to]),
+        End::Received => format!("receive {} from {}: {text}", kind.name, ids[*from]),
+    }
+}
+
+fn entry(ids: &[Uid], recording: &Recording, event: Event) -> Entry {
+    let (nth, end) = match event {
+        Event::Sent(nth) => (nth, End::Sent),
+        Event::Received(nth) => (nth, End::Received),
+        Event::Marked(nth) => {
+            let Mark { at, node, what } = &recording.marks[nth];
+            return Entry { at: *at, node: *node, text: describe(what), message: None };
         }
-    }
-    for mark in &recording.marks {
-        let text = describe(&mark.what);
-        entries.push(Entry { seq: mark.seq, at: mark.at, node: mark.node, text, received: None, sent: None });
-    }
-    entries.sort_by_key(|entry| entry.seq);
-    entries
+    };
+    let message = &recording.messages[nth];
+    let (at, node) = match end {
+        End::Sent => (message.sent, message.from),
+        End::Received => (message.arrived.map_or(0, |end| end.0), message.to),
+    };
+    Entry { at, node, text: message_text(ids, message, end), message: Some((end, nth)) }
+}
+
+fn entries(ids: &[Uid], recording: &Recording) -> impl Iterator<Item = Entry> {
+    recording.events.iter().map(|&event| entry(ids, recording, event))
 }
 
 fn describe(what: &What) -> String {
@@ -64,50 +67,82 @@ fn describe(what: &What) -> String {
 /// What ShiViz reads a log with: two lines per event.
 const SHIVIZ_PARSER: &str = r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})";
 
+/// The vector clocks of a run.
+pub(crate) struct VectorClocks<'a> {
+    ids: &'a [Uid],
+    nodes: Vec<BTreeMap<usize, u64>>,
+    /// What each message carries.
+    carried: Vec<BTreeMap<usize, u64>>,
+}
+
+impl<'a> VectorClocks<'a> {
+    pub(crate) fn new(ids: &'a [Uid], messages: &[Passage]) -> Self {
+        VectorClocks { ids, nodes: vec![BTreeMap::new(); ids.len()], carried: vec![BTreeMap::new(); messages.len()] }
+    }
+
+    /// The clock of the node after its next event, as ShiViz reads it.
+    pub(crate) fn event(&mut self, node: usize, message: Option<(End, usize)>) -> String {
+        let clock = &mut self.nodes[node];
+        if let Some((End::Received, nth)) = message {
+            for (&other, &time) in &self.carried[nth] {
+                let known = clock.entry(other).or_default();
+                *known = time.max(*known);
+            }
+        }
+        *clock.entry(node).or_default() += 1;
+        if let Some((End::Sent, nth)) = message {
+            self.carried[nth].clone_from(clock);
+        }
+        let times: Vec<String> = clock.iter().map(|(&node, time)| format!("\"n{}\": {time}", self.ids[node])).collect();
+        format!("n{} {{{}}}", self.ids[node], times.join(", "))
+    }
+}
+
 /// A log for ShiViz. Its first line is the regular expression of the events; the second one, empty here, could separate
 /// several executions.
 pub fn shiviz(ids: &[Uid], recording: &Recording) -> String {
-    let mut clocks: Vec<BTreeMap<usize, u64>> = vec![BTreeMap::new(); ids.len()];
-    let mut carried: Vec<BTreeMap<usize, u64>> = vec![BTreeMap::new(); recording.messages.len()];
+    let mut clocks = VectorClocks::new(ids, &recording.messages);
     let mut log = format!("{SHIVIZ_PARSER}\n\n");
     for entry in entries(ids, recording) {
-        let clock = &mut clocks[entry.node];
-        for (&node, &time) in entry.received.map(|nth| &carried[nth]).into_iter().flatten() {
-            let known = clock.entry(node).or_default();
-            *known = time.max(*known);
-        }
-        *clock.entry(entry.node).or_default() += 1;
-        if let Some(nth) = entry.sent {
-            carried[nth] = clock.clone();
-        }
-        let times: Vec<String> = clock.iter().map(|(&node, time)| format!("\"n{}\": {time}", ids[node])).collect();
-        let _ = writeln!(log, "{}\nn{} {{{}}}", entry.text, ids[entry.node], times.join(", "));
+        let _ = writeln!(log, "{}\n{}", entry.text, clocks.event(entry.node, entry.message));
     }
     log
 }
 
-/// The trace event format; a round takes a millisecond on its clock.
-pub fn chrome(title: &str, ids: &[Uid], recording: &Recording) -> String {
-    let micros = |at: u64| at as f64 / (ROUND as f64 / 1000.0);
+/// A moment on the clock of a trace, on which a round takes a millisecond.
+pub(crate) fn micros(at: u64) -> f64 {
+    at as f64 / (ROUND as f64 / 1000.0)
+}
+
+/// The names at the beginning of a trace.
+pub(crate) fn trace(title: &str, ids: &[Uid]) -> Vec<Value> {
     let mut events = vec![json!({ "ph": "M", "pid": 1, "name": "process_name", "args": { "name": title } })];
     for (node, id) in ids.iter().enumerate() {
         let args = json!({ "name": format!("node {id}") });
         events.push(json!({ "ph": "M", "pid": 1, "tid": node, "name": "thread_name", "args": args }));
     }
+    events
+}
+
+/// An end of a message in a trace. Arrows join slices, so each end gets a short one.
+pub(crate) fn message_end(ts: f64, tid: usize, name: &str, (end, nth): (End, usize), args: &Value) -> [Value; 2] {
+    let phase = if end == End::Sent { "s" } else { "f" };
+    [
+        json!({ "ph": "X", "pid": 1, "tid": tid, "ts": ts, "dur": 20, "name": name, "args": args }),
+        json!({ "ph": phase, "bp": "e", "pid": 1, "tid": tid, "ts": ts, "id": nth, "cat": "message", "name": name }),
+    ]
+}
+
+/// The trace event format.
+pub fn chrome(title: &str, ids: &[Uid], recording: &Recording) -> String {
+    let mut events = trace(title, ids);
     for entry in entries(ids, recording) {
         let (ts, tid) = (micros(entry.at), entry.node);
-        match entry.sent.or(entry.received) {
+        match entry.message {
             None => events.push(json!({ "ph": "i", "s": "t", "pid": 1, "tid": tid, "ts": ts, "name": entry.text })),
-            Some(nth) => {
-                // Arrows join slices, so each end gets a short one.
-                let phase = if entry.sent.is_some() { "s" } else { "f" };
-                let name = recording.messages[nth].kind.name;
-                let args = json!({ "text": entry.text });
-                events
-                    .push(json!({ "ph": "X", "pid": 1, "tid": tid, "ts": ts, "dur": 20, "name": name, "args": args }));
-                events.push(json!({
-                    "ph": phase, "bp": "e", "pid": 1, "tid": tid, "ts": ts, "id": nth, "cat": "message", "name": name
-                }));
+            Some((end, nth)) => {
+                let (name, args) = (recording.messages[nth].kind.name, json!({ "text": entry.text }));
+                events.extend(message_end(ts, tid, name, (end, nth), &args));
             }
         }
     }

@@ -12,6 +12,7 @@ mod bare;
 mod bench;
 mod check_run;
 mod clock;
+mod diagram;
 mod draw;
 mod experiment;
 mod export;
@@ -40,8 +41,8 @@ pub use graph::Graph;
 pub use member::Safety;
 pub use mutex::{
     Comparison, Contention, Dinner, MUTEX_MEMBERS_MAX, MutexChoice, MutexEvent, MutexExperiment, MutexObserver,
-    MutexPassage, MutexRecording, MutexReport, MutexSteps, MutexTheory, MutexWhat, Observed, Table, Times, TokenFault,
-    Wait, chrome_mutex, compare, dine, draw_mutex, shiviz_mutex, step_mutex,
+    MutexRecording, MutexReport, MutexSteps, MutexTheory, MutexWhat, Observed, Table, Times, TokenFault, Wait,
+    chrome_mutex, compare, dine, draw_mutex, shiviz_mutex, step_mutex,
 };
 pub use observe::{Blind, Mark, Observer, Passage, ROUND, Recording, RoundSummary, What};
 pub use order::Order;

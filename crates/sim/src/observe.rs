@@ -42,8 +42,9 @@ pub struct Recording {
     pub dropped: u64,
     /// Messages sent per round, and how many nodes sent any: the summary of a run too large to draw.
     pub rounds: Vec<RoundSummary>,
+    /// All that happened, in order.
+    pub(crate) events: Vec<Event>,
     limit: usize,
-    seq: u64,
     /// By node: the round in which it last sent, plus one.
     sent_in: Vec<u64>,
 }
@@ -58,9 +59,37 @@ pub struct Passage {
     pub text: String,
     /// When it ended, and whether a living node received it; `None` if it was still in flight at the end.
     pub arrived: Option<(u64, bool)>,
-    /// Its position among all sends, deliveries and marks: it orders events of the same time.
-    pub send_seq: u64,
-    pub arrive_seq: u64,
+}
+
+impl Passage {
+    pub(crate) fn is_received(&self) -> bool {
+        self.arrived.is_some_and(|(_, received)| received)
+    }
+}
+
+/// The names of the kinds that occur, in order of appearance.
+pub(crate) fn kinds(messages: &[Passage]) -> Vec<&'static str> {
+    let mut kinds = Vec::new();
+    for message in messages {
+        if !kinds.contains(&message.kind.name) {
+            kinds.push(message.kind.name);
+        }
+    }
+    kinds
+}
+
+/// The end of a run with these messages and other events; the first round is always whole.
+pub(crate) fn end(messages: &[Passage], others: impl Iterator<Item = u64>) -> u64 {
+    let ends = messages.iter().map(|message| message.arrived.map_or(message.sent, |end| end.0));
+    ends.chain(others).max().unwrap_or(0).max(ROUND)
+}
+
+/// Messages and marks are positions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    Sent(usize),
+    Received(usize),
+    Marked(usize),
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -68,7 +97,6 @@ pub struct Mark {
     pub at: u64,
     pub node: usize,
     pub what: What,
-    pub seq: u64,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -95,15 +123,10 @@ impl Recording {
             marks: Vec::new(),
             dropped: 0,
             rounds: Vec::new(),
+            events: Vec::new(),
             limit,
-            seq: 0,
             sent_in: Vec::new(),
         }
-    }
-
-    fn tick(&mut self) -> u64 {
-        self.seq += 1;
-        self.seq
     }
 
     fn summary(&mut self, at: u64) -> &mut RoundSummary {
@@ -116,16 +139,8 @@ impl Recording {
 
     fn mark(&mut self, at: u64, node: usize, what: What) {
         if self.marks.len() < self.limit {
-            let seq = self.tick();
-            self.marks.push(Mark { at, node, what, seq });
-        }
-    }
-
-    fn arrive(&mut self, at: u64, tag: usize, alive: bool) {
-        let seq = self.tick();
-        if let Some(message) = self.messages.get_mut(tag) {
-            message.arrived = Some((at, alive));
-            message.arrive_seq = seq;
+            self.events.push(Event::Marked(self.marks.len()));
+            self.marks.push(Mark { at, node, what });
         }
     }
 }
@@ -146,18 +161,22 @@ impl Observer for Recording {
             self.dropped += 1;
             return usize::MAX;
         }
-        let send_seq = self.tick();
-        let text = format!("{message:?}");
-        self.messages.push(Passage { sent: at, from, to, kind, text, arrived: None, send_seq, arrive_seq: 0 });
+        self.events.push(Event::Sent(self.messages.len()));
+        self.messages.push(Passage { sent: at, from, to, kind, text: format!("{message:?}"), arrived: None });
         self.messages.len() - 1
     }
 
     fn delivered(&mut self, at: u64, tag: usize) {
-        self.arrive(at, tag, true);
+        if let Some(message) = self.messages.get_mut(tag) {
+            message.arrived = Some((at, true));
+            self.events.push(Event::Received(tag));
+        }
     }
 
     fn lost(&mut self, at: u64, tag: usize) {
-        self.arrive(at, tag, false);
+        if let Some(message) = self.messages.get_mut(tag) {
+            message.arrived = Some((at, false));
+        }
     }
 
     fn woke(&mut self, at: u64, node: usize) {

@@ -32,7 +32,7 @@ use crate::protocol::{
 use crate::settings::Settings;
 use types::NodeId;
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Bully1982 {
     s: Status,
     c: Option<NodeId>,
@@ -49,8 +49,9 @@ pub struct Bully1982 {
 }
 
 /// The stage of this node's own election; the letters are the steps of the published procedure.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 enum Stage {
+    #[default]
     None,
     /// A: is any better node up?
     AskBetter,
@@ -86,14 +87,8 @@ pub enum Call {
 }
 
 impl Message for Msg {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("are-you-up"),
-        Kind::election("are-you-normal"),
-        Kind::election("enter-election"),
-        Kind::election("set-coordinator"),
-        Kind::election("new-state"),
-        Kind::election("reply"),
-    ];
+    const KINDS: &'static [Kind] =
+        &Kind::all(["are-you-up", "are-you-normal", "enter-election", "set-coordinator", "new-state", "reply"]);
 
     fn kind(&self) -> usize {
         match self {
@@ -129,17 +124,7 @@ impl Protocol for Bully1982 {
     type Settings = Settings;
 
     fn start(_: &Ctx<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
-        Bully1982 {
-            s: Status::Down,
-            c: None,
-            d: 0,
-            h: None,
-            up: BTreeSet::new(),
-            attempt: 0,
-            stage: Stage::None,
-            waiting: BTreeSet::new(),
-            unreachable: BTreeSet::new(),
-        }
+        Bully1982::default()
     }
 
     fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {

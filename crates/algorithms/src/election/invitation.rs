@@ -85,15 +85,8 @@ pub enum Msg {
 }
 
 impl Message for Msg {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("are-you-coordinator"),
-        Kind::election("are-you-there"),
-        Kind::election("answer"),
-        Kind::election("invitation"),
-        Kind::election("accept"),
-        Kind::election("ready"),
-        Kind::election("acknowledge"),
-    ];
+    const KINDS: &'static [Kind] =
+        &Kind::all(["are-you-coordinator", "are-you-there", "answer", "invitation", "accept", "ready", "acknowledge"]);
 
     fn kind(&self) -> usize {
         match self {

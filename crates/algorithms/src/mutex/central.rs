@@ -46,7 +46,7 @@ pub enum Msg {
 }
 
 impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::mutex("request"), Kind::mutex("grant"), Kind::mutex("release")];
+    const KINDS: &'static [Kind] = &Kind::all(["request", "grant", "release"]);
 
     fn kind(&self) -> usize {
         match self {

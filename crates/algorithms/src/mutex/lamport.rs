@@ -67,7 +67,7 @@ impl Msg {
 }
 
 impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::mutex("request"), Kind::mutex("reply"), Kind::mutex("release")];
+    const KINDS: &'static [Kind] = &Kind::all(["request", "reply", "release"]);
 
     fn kind(&self) -> usize {
         match self {

@@ -86,14 +86,7 @@ pub enum Msg {
 }
 
 impl Message for Msg {
-    const KINDS: &'static [Kind] = &[
-        Kind::mutex("request"),
-        Kind::mutex("locked"),
-        Kind::mutex("release"),
-        Kind::mutex("failed"),
-        Kind::mutex("inquire"),
-        Kind::mutex("relinquish"),
-    ];
+    const KINDS: &'static [Kind] = &Kind::all(["request", "locked", "release", "failed", "inquire", "relinquish"]);
 
     fn kind(&self) -> usize {
         match self {

@@ -45,7 +45,7 @@ pub enum Msg {
 }
 
 impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::mutex("request"), Kind::mutex("token")];
+    const KINDS: &'static [Kind] = &Kind::all(["request", "token"]);
 
     fn kind(&self) -> usize {
         match self {

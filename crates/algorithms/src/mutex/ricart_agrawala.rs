@@ -59,7 +59,7 @@ pub enum Msg {
 }
 
 impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::mutex("request"), Kind::mutex("reply")];
+    const KINDS: &'static [Kind] = &Kind::all(["request", "reply"]);
 
     fn kind(&self) -> usize {
         match self {

@@ -43,7 +43,7 @@ pub struct TokenRing {
 pub struct Pass(pub Token);
 
 impl Message for Pass {
-    const KINDS: &'static [Kind] = &[Kind::mutex("token")];
+    const KINDS: &'static [Kind] = &Kind::all(["token"]);
 
     fn kind(&self) -> usize {
         0

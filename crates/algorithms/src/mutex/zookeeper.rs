@@ -75,16 +75,8 @@ pub enum Msg {
 }
 
 impl Message for Msg {
-    const KINDS: &'static [Kind] = &[
-        Kind::mutex("create"),
-        Kind::mutex("created"),
-        Kind::mutex("list"),
-        Kind::mutex("entries"),
-        Kind::mutex("watch"),
-        Kind::mutex("watching"),
-        Kind::mutex("deleted"),
-        Kind::mutex("delete"),
-    ];
+    const KINDS: &'static [Kind] =
+        &Kind::all(["create", "created", "list", "entries", "watch", "watching", "deleted", "delete"]);
 
     fn kind(&self) -> usize {
         match self {

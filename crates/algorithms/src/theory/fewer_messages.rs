@@ -11,9 +11,7 @@ pub fn franklin_bounds(n: usize) -> Bounds {
 
 /// Two messages per link and phase; the active nodes of a phase are the local maxima of the phase before.
 pub fn franklin(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let announcement = ("elected", Range::exactly(case.n()));
     let messages = Range::exactly(2 * case.n() * franklin_phases(case));
     Some(Expectation::new(&[("id", messages)], Some(announcement), None))
@@ -58,9 +56,7 @@ fn log2(n: usize) -> f64 {
 
 /// Published is 1.5 n log2 n + O(n); the linear part is the measured one.
 pub fn dolev_klawe_rodeh_b(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let n = case.n();
     let Bounds { best, worst, .. } = dolev_klawe_rodeh_b_bounds(n);
     let announcement = ("elected", Range::exactly(n));
@@ -78,9 +74,7 @@ pub fn modified_ring_literal_bounds(n: usize) -> Bounds {
 /// Each initiator's token travels to the best node and makes a lap from there; late ones may end at the winner, and the
 /// latest never start.
 pub fn modified_ring_literal(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let (n, best) = (case.n(), case.best());
     let journey = |&at: &usize| (best + n - at) % n + n;
     let all: usize = case.initiators.iter().map(journey).sum();

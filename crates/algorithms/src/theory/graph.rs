@@ -35,7 +35,8 @@ impl Counts {
 }
 
 pub fn dfs(case: &Case<'_>) -> Option<Expectation> {
-    let shape = case.shape.filter(|_| case.fault_free())?;
+    case.fault_free()?;
+    let shape = case.shape?;
     let counts = Counts::of(case, &shape);
     let (m, n) = (counts.links, counts.nodes);
     let kinds = [("explore", counts.each(m)), ("accept", counts.each(n - 1)), ("reject", counts.each(m + 1 - n))];
@@ -45,7 +46,8 @@ pub fn dfs(case: &Case<'_>) -> Option<Expectation> {
 }
 
 pub fn echo(case: &Case<'_>) -> Option<Expectation> {
-    let shape = case.shape.filter(|_| case.fault_free())?;
+    case.fault_free()?;
+    let shape = case.shape?;
     let counts = Counts::of(case, &shape);
     let (m, n) = (counts.links, counts.nodes);
     let kinds = [("explore", counts.each(2 * m + 1 - n)), ("echo", counts.each(n - 1))];

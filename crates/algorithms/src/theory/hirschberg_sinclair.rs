@@ -67,9 +67,7 @@ fn rounds(case: &Case<'_>) -> Option<Range> {
 
 /// Version without replies: independent of the schedule and of the initiators.
 pub fn hirschberg_sinclair(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let cost = all(case, u32::MAX);
     let kinds = [("out", Range::exactly(cost.out)), ("in", Range::exactly(cost.back))];
     Some(Expectation::new(&kinds, Some(("announce", Range::exactly(case.n()))), rounds(case)))
@@ -78,9 +76,7 @@ pub fn hirschberg_sinclair(case: &Case<'_>) -> Option<Expectation> {
 /// With refusals: exact if all start at once and messages take a round; else a passing better candidate may stop a
 /// candidate early, but never before its first phase, which is the lower end.
 pub fn hirschberg_sinclair_reply(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let most = all(case, u32::MAX);
     let least = if case.synchronous && case.all_start() { most } else { all(case, 1) };
     let kinds = [

@@ -116,9 +116,7 @@ pub fn by_lock_bounds(n: usize) -> Bounds {
 
 /// The first candidate, or one of the first, enters. A member that hears of it before it starts is no candidate.
 pub fn by_lock(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let (n, most) = (case.n(), case.initiators.len());
     let (fewest, rounds) =
         if case.synchronous { (most, Some(Range::exactly(if n > 1 { 3 } else { 0 }))) } else { (1, None) };

@@ -74,12 +74,6 @@ impl Case<'_> {
         (0..self.n()).reduce(|a, b| if self.wins.beats(self.ids[b], self.ids[a]) { b } else { a }).unwrap_or(0)
     }
 
-    /// Clockwise hops from `at` to the next uid that beats it; n for the best itself.
-    pub fn distance_to_better(&self, at: usize) -> usize {
-        let n = self.n();
-        (1..n).find(|hops| self.wins.beats(self.ids[(at + hops) % n], self.ids[at])).unwrap_or(n)
-    }
-
     /// The same for all positions at once, in either direction: one pass with a stack of the positions still searching.
     fn distances_to_better(&self, clockwise: bool) -> Vec<usize> {
         let n = self.n();
@@ -113,9 +107,9 @@ impl Case<'_> {
         self.initiators.iter().map(|&from| hops(from).min((n - hops(from)) % n)).min().unwrap_or(0)
     }
 
-    /// Do the published assumptions of the ring algorithms hold?
-    fn fault_free(&self) -> bool {
-        self.dead.is_empty()
+    /// `None`, for the functions of algorithms that assume no failure, if a node is dead.
+    fn fault_free(&self) -> Option<()> {
+        self.dead.is_empty().then_some(())
     }
 
     /// How many members beat `at`.

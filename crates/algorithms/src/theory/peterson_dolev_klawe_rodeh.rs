@@ -83,9 +83,7 @@ fn received(case: &Case<'_>, phases: &Phases) -> Vec<usize> {
 }
 
 pub fn peterson(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let (n, best) = (case.n(), case.best());
     let phases = phases(case);
     let got = received(case, &phases);
@@ -105,9 +103,7 @@ pub fn peterson_phases(case: &Case<'_>) -> usize {
 
 /// Two messages per link and phase, and one in the last: n(2(p-1) + 1).
 pub fn dolev_klawe_rodeh(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let n = case.n();
     let messages = n * (2 * (phases(case).count - 1) + 1);
     let announcement = ("elected", Range::exactly(n));

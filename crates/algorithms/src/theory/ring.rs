@@ -13,9 +13,7 @@ pub fn le_lann_bounds(n: usize) -> Bounds {
 
 /// n ids times n hops, whatever the initiators; the last node to wake is the last to be done.
 pub fn le_lann(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let n = case.n();
     let last_wake = case.synchronous.then(|| (0..n).map(|at| case.wake_clockwise(at)).max().unwrap_or(0));
     let rounds = last_wake.map(|wake| Range::exactly(wake + n));
@@ -29,9 +27,7 @@ pub fn chang_roberts_bounds(n: usize) -> Bounds {
 
 /// Own probe first: every node's id travels to the next better node, whatever the initiators.
 pub fn chang_roberts(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let probes = case.distances_to_better(true).into_iter().sum();
     let announcement = ("selected", Range::exactly(case.n()));
     Some(Expectation::new(&[("probe", Range::exactly(probes))], Some(announcement), two_laps_of_the_best(case)))
@@ -49,9 +45,7 @@ pub fn chang_roberts_substitute_bounds(n: usize) -> Bounds {
 
 /// Substitute: one initiator costs exactly d + n, all at once what own-probe-first costs, other sets lie between.
 pub fn chang_roberts_substitute(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let n = case.n();
     let all = || case.distances_to_better(true).into_iter().sum();
     let probes = match case.initiators {
@@ -78,9 +72,7 @@ pub fn modified_ring_plain(case: &Case<'_>) -> Option<Expectation> {
 
 /// Each initiator costs a lap and an announcement lap, unless it starts so late that the election is over.
 fn lap_per_initiator(case: &Case<'_>, kind: &'static str) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let n = case.n();
     let all = n * case.initiators.len();
     let laps = if case.synchronous { Range::exactly(all) } else { Range::between(n, all) };
@@ -94,9 +86,7 @@ pub fn modified_ring(case: &Case<'_>) -> Option<Expectation> {
     if !case.synchronous {
         return lap_per_initiator(case, "elect");
     }
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let n = case.n();
     let better_initiator = |at: usize| {
         let hops = case.initiators.iter().filter(|&&by| case.wins.beats(case.ids[by], case.ids[at]));
@@ -113,9 +103,7 @@ pub fn itai_rodeh_bounds(n: usize) -> Bounds {
 
 /// Chance decides; but the winner's token makes n hops and every other token at least one.
 pub fn itai_rodeh(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let n = case.n();
     let announcement = ("announce", Range::exactly(n));
     Some(Expectation::new(&[("token", Range::at_least(2 * n - 1))], Some(announcement), None))

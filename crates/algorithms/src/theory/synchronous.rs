@@ -18,9 +18,7 @@ pub fn time_slice_bounds(n: usize) -> Bounds {
 
 /// One token makes one lap, after all the phases of smaller numbers have passed in silence.
 pub fn time_slice(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let n = case.n();
     let numbers = numbers(case, time_slice::FIRST, time_slice::LIMIT)?;
     let rounds = n * (numbers[case.best()] as usize + 1);
@@ -56,9 +54,7 @@ impl Token {
 /// Exact if all candidates wake at once: from the best on, each token runs until it meets a better candidate or a node
 /// that a better token reaches before this token leaves it.
 pub fn variable_speeds(case: &Case<'_>) -> Option<Expectation> {
-    if !case.fault_free() {
-        return None;
-    }
+    case.fault_free()?;
     let n = case.n();
     let numbers = numbers(case, variable_speeds::FIRST, variable_speeds::LIMIT)?;
     let announcement = Some(("leader", Range::exactly(n)));

@@ -8,7 +8,7 @@ use types::Access;
 use crate::announcement::{Announcement, ElectionCost, Happened, KindCount};
 use crate::order::Ordered;
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Event {
     schema: &'static str,
     /// The kind of event: `became`, or with `--all` also `elected`, `granted`, `promise-ended`, `link`, `faults`,
@@ -110,32 +110,7 @@ impl Event {
     }
 
     fn empty(what: &'static str, at_ms: u64, address: &str) -> Self {
-        Event {
-            schema: "conclave.event/1",
-            what,
-            at_ms,
-            id: None,
-            address: address.to_owned(),
-            instance: 0,
-            sequence: None,
-            role: None,
-            leader: None,
-            epoch: None,
-            cause: None,
-            handed_over_by: None,
-            holder: None,
-            peer: None,
-            up: None,
-            faults: None,
-            participants: None,
-            initiator: None,
-            sent: None,
-            order: None,
-            access: None,
-            from: None,
-            name: None,
-            list: None,
-            voters: None,
-        }
+        let (schema, address) = ("conclave.event/1", address.to_owned());
+        Event { schema, what, at_ms, address, ..Event::default() }
     }
 }

@@ -40,11 +40,9 @@ pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(
         None => Some(tell(&target).await?),
     };
     let (leader, epoch) = scene.settle(&target, |_, _| true).await?;
-    if output.is_json() {
-        return Ok(Output::json(&Begun { schema: "conclave.bootstrap/1", member, leader, epoch })?);
-    }
     let already = if member.is_none() { "; the cluster has begun before" } else { "" };
-    Ok(Output::line(format!("{leader} leads in epoch {epoch}{already}"))?)
+    let begun = Begun { schema: "conclave.bootstrap/1", member, leader, epoch };
+    Ok(output.show(&begun, || format!("{leader} leads in epoch {epoch}{already}"))?)
 }
 
 /// Tells the first member that takes the word.

@@ -29,73 +29,58 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum What {
-    Cut(CutArgs),
-    Delay(DelayArgs),
-    Heal(HealArgs),
-    Pause(PauseArgs),
-    Kill(KillArgs),
-}
-
-/// Block all traffic between two members, or two groups of members
-///
-/// Like a network that loses every packet: no connection is closed, new connections time out. Frames sent during the
-/// cut are held (up to the limit of a connection's queue) and arrive after `ctl chaos heal`.
-#[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:
+    /// Block all traffic between two members, or two groups of members
+    ///
+    /// Like a network that loses every packet: no connection is closed, new connections time out. Frames sent during the
+    /// cut are held (up to the limit of a connection's queue) and arrive after `ctl chaos heal`.
+    #[command(after_help = "Examples:
   ctl chaos cut 1 2
   ctl chaos cut 5 1,2,3,4       all links of one member
   ctl chaos cut 1,2 3,4,5       a partition
   ctl chaos cut 5 1 --one-way   5 is not heard by 1, but hears it")]
-struct CutArgs {
-    #[command(flatten)]
-    between: Between,
-}
-
-/// Delay the frames between two members, or two groups of members
-///
-/// The order stays. A delay of 0 ends it.
-#[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:
+    Cut {
+        #[command(flatten)]
+        between: Between,
+    },
+    /// Delay the frames between two members, or two groups of members
+    ///
+    /// The order stays. A delay of 0 ends it.
+    #[command(after_help = "Examples:
   ctl chaos delay 1 2 50ms
   ctl chaos delay 5 1,2,3,4 1s --one-way")]
-struct DelayArgs {
-    #[command(flatten)]
-    between: Between,
-    /// The delay in each direction; at most 60s
-    #[arg(value_name = "TIME", value_parser = bounded)]
-    time: Duration,
-}
-
-/// End every cut and every delay, at all members
-#[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:
+    Delay {
+        #[command(flatten)]
+        between: Between,
+        /// The delay in each direction; at most 60s
+        #[arg(value_name = "TIME", value_parser = bounded)]
+        time: Duration,
+    },
+    /// End every cut and every delay, at all members
+    #[command(after_help = "Examples:
   ctl chaos heal")]
-struct HealArgs {}
-
-/// Make a member's whole process hang for a while
-///
-/// It sends no heartbeat and no answer, but its connections stay open; then it continues.
-#[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:
+    Heal,
+    /// Make a member's whole process hang for a while
+    ///
+    /// It sends no heartbeat and no answer, but its connections stay open; then it continues.
+    #[command(after_help = "Examples:
   ctl chaos pause 5
   ctl chaos pause 5 --for 10s")]
-struct PauseArgs {
-    /// The member
-    #[arg(value_name = "A")]
-    member: u32,
-    /// The length of the pause; at most 60s
-    #[arg(long = "for", value_name = "TIME", value_parser = bounded, default_value = "2s")]
-    time: Duration,
-}
-
-/// End a member's process as `kill -9` does
-#[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:
+    Pause {
+        /// The member
+        #[arg(value_name = "A")]
+        member: u32,
+        /// The length of the pause; at most 60s
+        #[arg(long = "for", value_name = "TIME", value_parser = bounded, default_value = "2s")]
+        time: Duration,
+    },
+    /// End a member's process as `kill -9` does
+    #[command(after_help = "Examples:
   ctl chaos kill 5")]
-struct KillArgs {
-    /// The member
-    #[arg(value_name = "A")]
-    member: u32,
+    Kill {
+        /// The member
+        #[arg(value_name = "A")]
+        member: u32,
+    },
 }
 
 #[derive(clap::Args, Debug)]
@@ -136,17 +121,17 @@ fn milliseconds(time: Duration) -> u64 {
 
 pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let order = match &args.what {
-        What::Cut(CutArgs { between }) => between.order("cut", None, |peer, way| Chaos::Cut { peer, way })?,
-        What::Delay(DelayArgs { between, time }) => {
+        What::Cut { between } => between.order("cut", None, |peer, way| Chaos::Cut { peer, way })?,
+        What::Delay { between, time } => {
             let ms = milliseconds(*time);
             between.order("delay", Some(ms), |peer, way| Chaos::Delay { peer, way, ms })?
         }
-        What::Heal(HealArgs {}) => return act::heal(Target::election_only(globals)?, output).await,
-        What::Pause(PauseArgs { member, time }) => {
+        What::Heal => return act::heal(Target::election_only(globals)?, output).await,
+        What::Pause { member, time } => {
             let ms = milliseconds(*time);
             Order { ms: Some(ms), ..Order::alone("pause", *member, Chaos::Pause { ms }) }
         }
-        What::Kill(KillArgs { member }) => Order::alone("kill", *member, Chaos::Kill),
+        What::Kill { member } => Order::alone("kill", *member, Chaos::Kill),
     };
     order.carry_out(&Target::election_only(globals)?, output).await
 }

@@ -23,8 +23,6 @@ pub(crate) struct Args {}
 pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
     let gathered = gather(&Target::election_only(globals)?).await?;
     let explanation = explain(&gathered.evidence());
-    if !output.is_json() {
-        return Ok(Output::words(explanation.sentences.join("\n"))?);
-    }
-    Ok(Output::json(&json::Explain::new(&explanation, &gathered.ledgers))?)
+    let document = json::Explain::new(&explanation, &gathered.ledgers);
+    Ok(output.show_words(&document, || explanation.sentences.join("\n"))?)
 }

@@ -124,11 +124,7 @@ fn end_in_words(reign: &Reign) -> String {
 }
 
 fn show_instant(at_ms: u64, answer: &WhoLed, output: Output) -> Result<(), Failure> {
-    if output.is_json() {
-        Output::json(&json::WhoLed::new(at_ms, answer))?;
-    } else {
-        Output::line(in_words(at_ms, answer))?;
-    }
+    output.show(&json::WhoLed::new(at_ms, answer), || in_words(at_ms, answer))?;
     match answer.held {
         Held::One | Held::Perhaps => Ok(()),
         Held::Nobody | Held::Several => Err(Failure::silent(Exit::NoLeader)),

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use client::{Answer, ClientError, Endpoint, News, NoLeader, Observer, View, find_leader, format_duration};
+use client::{ClientError, News, NoLeader, Observer, View, find_leader, format_duration};
 use serde::Serialize;
 
 use crate::args::Globals;
-use crate::connection_options::{Target, may_be, no_member_answered};
+use crate::connection_options::{Target, failures, may_be, no_member_answered};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
@@ -43,18 +43,14 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
     // The leader's own epoch if it answered, else the newest epoch named with it.
     let own = views.iter().find(|view| view.id == leader).map(|view| view.epoch);
     let named = views.iter().filter(|view| view.leader == Some(leader)).map(|view| view.epoch).max();
-    if output.is_json() {
-        Output::json(&Line { schema: "conclave.leader/1", leader, epoch: own.or(named).unwrap_or(0) })?;
-    } else {
-        Output::line(leader.to_string())?;
-    }
-    Ok(())
+    let line = Line { schema: "conclave.leader/1", leader, epoch: own.or(named).unwrap_or(0) };
+    Ok(output.show(&line, || leader.to_string())?)
 }
 
 async fn ask(target: &Target) -> Result<(u32, Vec<View>), Failure> {
     let answers = target.ask_all().await;
     let views: Vec<View> = answers.iter().filter_map(|answer| answer.result.as_ref().ok().map(View::from)).collect();
-    let failures: Vec<(&Endpoint, &ClientError)> = answers.iter().filter_map(failure).collect();
+    let failures = failures(&answers);
     if views.is_empty() {
         return Err(no_member_answered(&failures));
     }
@@ -63,10 +59,6 @@ async fn ask(target: &Target) -> Result<(u32, Vec<View>), Failure> {
         Ok(leader) => Ok((leader, views)),
         Err(reason) => Err(no_leader(Exit::NoLeader, &reason).hint("ctl leader --wait 5s, or look at `ctl status`")),
     }
-}
-
-fn failure(answer: &Answer) -> Option<(&Endpoint, &ClientError)> {
-    answer.result.as_ref().err().map(|error| (&answer.endpoint, error))
 }
 
 /// Awaits events instead of asking repeatedly: the answer comes with the event that makes it true.

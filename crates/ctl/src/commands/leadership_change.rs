@@ -1,17 +1,14 @@
 //! Shared by `elect`, `step-down` and `transfer`: read the state, ask one member to act, await the result.
 
 use client::json::Change;
-use client::{Client, ClientError, Endpoint, Observer, Verdict, find_leader, format_duration, within};
+use client::{Client, Observer, Verdict, find_leader, format_duration, within};
 
-use crate::connection_options::{Target, no_member_answered};
+use crate::connection_options::{Target, failures, no_member_answered};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
 pub(super) fn show(change: &Change, output: Output) -> Result<(), Failure> {
-    if output.is_json() {
-        return Ok(Output::json(change)?);
-    }
-    Ok(Output::line(in_words(change))?)
+    Ok(output.show(change, || in_words(change))?)
 }
 
 pub(super) fn in_words(change: &Change) -> String {
@@ -46,8 +43,7 @@ impl Scene {
         if observer.views().is_empty() {
             // Asks again for the reasons: the streams only keep dialling.
             let answers = target.ask_all().await;
-            let failures = answers.iter().filter_map(|answer| Some((&answer.endpoint, answer.result.as_ref().err()?)));
-            let failures: Vec<(&Endpoint, &ClientError)> = failures.collect();
+            let failures = failures(&answers);
             if failures.len() == answers.len() {
                 return Err(no_member_answered(&failures));
             }

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use client::history::{Ledgers, MemberLedger};
-use client::{ClientError, ClusterFile, Endpoint, Gathered, LedgerEntry, LedgerKind};
+use client::{ClusterFile, Gathered, LedgerEntry, LedgerKind};
 use node::offline::{self, Volume};
 
 use crate::args::Globals;
-use crate::connection_options::{Target, find_file, no_member_answered};
+use crate::connection_options::{Target, failures, find_file, no_member_answered};
 use crate::failure::Failure;
 
 /// `--data-dir`
@@ -29,11 +29,7 @@ impl DirectoriesArg {
 }
 
 pub(super) async fn gather(target: &Target) -> Result<Gathered, Failure> {
-    Gathered::from(target).await.map_err(|answers| {
-        let failures: Vec<(&Endpoint, &ClientError)> =
-            answers.iter().filter_map(|answer| Some((&answer.endpoint, answer.result.as_ref().err()?))).collect();
-        no_member_answered(&failures)
-    })
+    Gathered::from(target).await.map_err(|answers| no_member_answered(&failures(&answers)))
 }
 
 /// Of members that do not run.

@@ -7,7 +7,7 @@ use client::{ClientError, format_duration};
 use locks::LockName;
 
 use crate::args::Globals;
-use crate::connection_options::{Target, no_member_answered, request_failed};
+use crate::connection_options::{Target, failures, no_member_answered, request_failed};
 use crate::failure::{Exit, Failure, remark};
 use crate::output::{Output, Table};
 
@@ -59,8 +59,7 @@ pub(super) async fn ask(target: &Target, name: Option<&LockName>) -> Result<Lock
 
 pub(super) async fn no_answer(target: &Target) -> Failure {
     let answers = target.ask_all().await;
-    let failures: Vec<_> =
-        answers.iter().filter_map(|answer| Some((&answer.endpoint, answer.result.as_ref().err()?))).collect();
+    let failures = failures(&answers);
     if failures.len() == answers.len() {
         return no_member_answered(&failures);
     }

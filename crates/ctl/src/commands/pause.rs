@@ -3,7 +3,7 @@
 use client::json::Paused;
 
 use crate::args::Globals;
-use crate::connection_options::{Target, no_member_answered, request_failed};
+use crate::connection_options::{Target, failures, no_member_answered, request_failed};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -27,17 +27,12 @@ pub(super) async fn order(paused: bool, globals: &Globals, output: Output) -> Re
     let mut target = Target::resolve(globals)?;
     let answers = target.ask_listed().await;
     if answers.iter().all(|answer| answer.result.is_err()) {
-        let failures: Vec<_> =
-            answers.iter().filter_map(|answer| Some((&answer.endpoint, answer.result.as_ref().err()?))).collect();
-        return Err(no_member_answered(&failures));
+        return Err(no_member_answered(&failures(&answers)));
     }
     let what = if paused { "the cluster is not paused" } else { "the pause does not end" };
     let done = target.order_pause(&target.claimed_name(), paused, target.timeout).await;
     let done = done.map_err(|error| request_failed(what, &error))?;
-    if output.is_json() {
-        return Ok(Output::json(&done)?);
-    }
-    Ok(Output::line(in_words(&done))?)
+    Ok(output.show(&done, || in_words(&done))?)
 }
 
 fn in_words(done: &Paused) -> String {

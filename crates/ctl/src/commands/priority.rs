@@ -73,15 +73,14 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
     within(target.timeout, client.priority(value)).await.map_err(refused)?;
     let status = within(target.timeout, client.status()).await.map_err(refused)?;
     let (member, priority, priority_by) = (args.member, status.priority, status.priority_by);
-    if output.is_json() {
-        return Ok(Output::json(&Document { schema: "conclave.priority/1", member, priority, priority_by })?);
-    }
     let by = match priority_by {
         PriorityBy::Operator => "",
         PriorityBy::Command => " by its command",
         PriorityBy::List => " by the member list",
     };
-    Ok(Output::line(format!("member {member} has the priority {priority}{by} from the next election on"))?)
+    let document = Document { schema: "conclave.priority/1", member, priority, priority_by };
+    Ok(output
+        .show(&document, || format!("member {member} has the priority {priority}{by} from the next election on"))?)
 }
 
 #[cfg(test)]

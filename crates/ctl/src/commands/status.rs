@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use client::json::{Drifting, Election, Messages, Status, StatusMember};
-use client::{ClientError, Endpoint, PriorityBy, Role, Safety, Topology, expiry_in_words, format_instant, now_ms};
+use client::{PriorityBy, Role, Safety, Topology, expiry_in_words, format_instant, now_ms};
 
 use super::theory;
 use crate::args::Globals;
-use crate::connection_options::{Target, no_member_answered};
+use crate::connection_options::{Target, failures, no_member_answered};
 use crate::failure::{Exit, Failure};
 use crate::output::{Ink, Output, Table};
 
@@ -41,10 +41,7 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
     let answers = target.ask_listed().await;
     let document = target.status(&answers);
     show(&document, output)?;
-    let failures: Vec<(&Endpoint, &ClientError)> = answers
-        .iter()
-        .filter_map(|answer| answer.result.as_ref().err().map(|error| (&answer.endpoint, error)))
-        .collect();
+    let failures = failures(&answers);
     if failures.len() == answers.len() {
         Err(no_member_answered(&failures))
     } else if document.leader.is_none() {
@@ -81,12 +78,7 @@ async fn follow(mut target: Target, output: Output) -> Result<(), Failure> {
 }
 
 fn show(document: &Status, output: Output) -> Result<(), Failure> {
-    if output.is_json() {
-        Output::json(document)?;
-    } else {
-        Output::line(text(document, output))?;
-    }
-    Ok(())
+    Ok(output.show(document, || text(document, output))?)
 }
 
 fn text(document: &Status, output: Output) -> String {

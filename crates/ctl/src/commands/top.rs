@@ -16,7 +16,7 @@ use self::feed::{Feed, Update};
 use self::screen::{Reaction, Screen};
 use self::terminal::Terminal;
 use crate::args::Globals;
-use crate::connection_options::{Target, no_member_answered};
+use crate::connection_options::{Target, failures, no_member_answered};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -50,8 +50,7 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
     }
     let mut target = Target::resolve(globals)?;
     let answers = target.ask_listed().await;
-    let failures: Vec<_> =
-        answers.iter().filter_map(|answer| Some((&answer.endpoint, answer.result.as_ref().err()?))).collect();
+    let failures = failures(&answers);
     // Members that are down may come back; a refusal stays one.
     if failures.len() == answers.len() && failures.iter().any(|(_, error)| error.is_refusal()) {
         return Err(no_member_answered(&failures));

@@ -69,9 +69,6 @@ pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Resul
         Err(ClientError::Timeout) => return Err(no_answer(&target).await),
         Err(error) => return Err(request_failed(&format!("{} was not taken from a holder", args.lock), &error)),
     }
-    if output.is_json() {
-        let (name, token) = (args.lock.as_str(), token.to_string());
-        return Ok(Output::json(&Document { schema: "conclave.unlock/1", name, token })?);
-    }
-    Ok(Output::line(format!("{} was taken from the holder with the token {token}", args.lock))?)
+    let document = Document { schema: "conclave.unlock/1", name: args.lock.as_str(), token: token.to_string() };
+    Ok(output.show(&document, || format!("{} was taken from the holder with the token {token}", args.lock))?)
 }

@@ -1,9 +1,7 @@
 //! `ctl watch`: the announcements of the members, as they happen.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use client::json::Event;
-use client::{Cause, ClientError, News, Transition};
+use client::{Cause, ClientError, News, Transition, now_ms};
 
 use crate::args::Globals;
 use crate::connection_options::{Target, no_member_answered};
@@ -78,15 +76,8 @@ impl Handover {
     }
 }
 
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
-}
-
 fn print(event: &Event, output: Output) -> Result<(), Failure> {
-    if output.is_json() {
-        return Ok(Output::json(event)?);
-    }
-    Ok(Output::line(line(event, |ink, text| output.paint(ink, text)))?)
+    Ok(output.show(event, || line(event, |ink, text| output.paint(ink, text)))?)
 }
 
 /// The line of an event, without colour.

@@ -7,7 +7,7 @@ use types::Uid;
 use super::steps::seconds;
 use super::{
     Action, Arc, BTreeMap, BTreeSet, Breach, Budget, Client, Epoch, LockModel, LockName, LockSettings, Mode, Node,
-    PhantomData, Session, SessionId, State, Subject, Times, View,
+    Session, SessionId, State, Subject, Times, View,
 };
 
 /// What has happened before.
@@ -114,7 +114,6 @@ impl<P: Subject> LockModel<P> {
             dice,
             only: None,
             initial,
-            subject: PhantomData,
         };
         let node = |at| {
             let driver = Some(model.start(at, 1));

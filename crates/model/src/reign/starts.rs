@@ -3,8 +3,8 @@
 use types::{Change, Listed, MemberList, PeerRole, Stamp};
 
 use super::{
-    Action, Arc, BTreeSet, Budget, Cause, Epoch, Extent, Flight, Incarnation, Msg, Node, OnClose, PhantomData, Probes,
-    QuorumModel, ReignCommand, ReignTimer, Settings, State, Subject, Uid, View, Vote, VoterRecord,
+    Action, Arc, BTreeSet, Budget, Cause, Epoch, Extent, Flight, Incarnation, Msg, Node, OnClose, Probes, QuorumModel,
+    ReignCommand, ReignTimer, Settings, State, Subject, Uid, View, Vote, VoterRecord,
 };
 
 /// `lease` is in ticks.
@@ -116,7 +116,6 @@ impl<P: Subject> QuorumModel<P> {
             first,
             only: None,
             initial,
-            subject: PhantomData,
         };
         for node in 0..members {
             model.go(node, Cause::Restarts);

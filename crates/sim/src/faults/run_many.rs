@@ -10,7 +10,7 @@ use algorithms::catalog::Row;
 use super::{FaultOptions, FaultReport, run_faults};
 
 /// The results of a range of seeds.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct ManyReport {
     pub algorithm: &'static str,
     pub runs: u64,
@@ -38,17 +38,7 @@ pub fn run_many(
 ) -> ManyReport {
     let next = AtomicU64::new(seeds.start);
     let done = AtomicU64::new(0);
-    let total = Mutex::new(ManyReport {
-        algorithm: row.name,
-        runs: 0,
-        broken: Vec::new(),
-        broken_count: 0,
-        events: 0,
-        kills: 0,
-        reigns: 0,
-        slowest_settle_ms: 0,
-        digest: 0,
-    });
+    let total = Mutex::new(ManyReport { algorithm: row.name, ..ManyReport::default() });
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);

@@ -59,7 +59,8 @@ impl<S: Subject> World<'_, S> {
             Some(talks.max(self.disk_answers_since(node)).max(self.disk_answers_since(other)))
         };
         let linked_since = others.filter_map(linked).collect();
-        self.invariants.announced(&announced, &Scene { members, component, whole, stable_since, linked_since });
+        let scene = Scene { members, component, whole, stable_since, linked_since };
+        self.invariants.ask(|invariant| invariant.announced(&announced, &scene));
     }
 
     /// A member that waits for its disk counts as absent.
@@ -70,7 +71,7 @@ impl<S: Subject> World<'_, S> {
 
     pub(super) fn check_grant(&mut self, node: usize, epoch: Epoch, holder: Holder, list: Stamp) {
         let members = self.view.members();
-        self.invariants.granted(&Granted { node, epoch, holder, list }, members);
+        self.invariants.ask(|invariant| invariant.granted(&Granted { node, epoch, holder, list }, members));
     }
 
     /// Records when a voter has settled.
@@ -93,7 +94,7 @@ impl<S: Subject> World<'_, S> {
         }
         let ids = self.processes.iter().filter_map(|process| process.machine()?.reign()?.cluster_id());
         for id in ids.collect::<std::collections::BTreeSet<_>>() {
-            self.invariants.named(id);
+            self.invariants.ask(|invariant| invariant.named(id));
         }
         let leads = |process: &Process<S>| {
             let epoch = process.standing.filter(|standing| standing.role == Role::Leader)?.epoch;
@@ -121,7 +122,7 @@ impl<S: Subject> World<'_, S> {
             })
             .collect();
         if !leaders.is_empty() {
-            self.invariants.reigning(&leaders, self.view.members());
+            self.invariants.ask(|invariant| invariant.reigning(&leaders, self.view.members()));
         }
     }
 
@@ -141,15 +142,15 @@ impl<S: Subject> World<'_, S> {
             return;
         }
         let states: Vec<Option<StateVector>> = self.processes.iter().map(state).collect();
-        self.invariants.stepped(&states, self.view.members());
+        self.invariants.ask(|invariant| invariant.stepped(&states, self.view.members()));
         if self.agreed {
-            self.invariants.ended(&states, self.view.members());
+            self.invariants.ask(|invariant| invariant.ended(&states, self.view.members()));
         }
     }
 
     pub(super) fn check_agreement(&mut self) {
         let standings: Vec<Option<Standing>> = self.processes.iter().map(|process| process.standing).collect();
-        self.invariants.settled(&standings, self.view.members());
+        self.invariants.ask(|invariant| invariant.settled(&standings, self.view.members()));
         self.agreed = true;
         self.check_state();
     }

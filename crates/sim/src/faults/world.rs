@@ -282,7 +282,8 @@ impl<'a, S: Subject> World<'a, S> {
             Event::Granted { epoch, holder, list } => self.check_grant(node, epoch, holder, list),
             Event::List(event) => {
                 self.stats.lists += u64::from(matches!(event, ListEvent::InForce(_)));
-                self.invariants.listed(node, &event, self.view.members());
+                let members = self.view.members();
+                self.invariants.ask(|invariant| invariant.listed(node, &event, members));
             }
             Event::StopChildren => self.stop_child(node),
             Event::ChildrenGivenUp => self.processes[node].child = Child::None,

@@ -29,7 +29,7 @@ pub use compare::{Comparison, compare};
 pub use deadlock::{Dinner, Table, Wait, dine};
 pub use draw::draw_mutex;
 pub use export::{chrome_mutex, shiviz_mutex};
-pub use recording::{MutexEvent, MutexPassage, MutexRecording, MutexWhat};
+pub use recording::{MutexEvent, MutexRecording, MutexWhat};
 pub use report::{MutexReport, MutexTheory};
 pub use step::{MutexChoice, MutexSteps, step_mutex};
 pub use watch::MutexObserver;

@@ -6,6 +6,7 @@ use algorithms::mutex::clock::Stamp;
 use algorithms::{Kind, Token};
 
 use super::watch::MutexObserver;
+use crate::observe::Passage;
 
 /// The name of messages of the application.
 const APPLICATION: Kind = Kind::mutex("application");
@@ -13,25 +14,13 @@ const APPLICATION: Kind = Kind::mutex("application");
 /// A run from its first to its last event. Messages beyond the limit are counted only.
 #[derive(Clone, Debug)]
 pub struct MutexRecording {
-    pub messages: Vec<MutexPassage>,
+    pub messages: Vec<Passage>,
     /// In the order in which they happened.
     pub events: Vec<MutexEvent>,
     pub dropped: u64,
     limit: usize,
     /// Events of the step in progress: they have no clock yet.
     open: usize,
-}
-
-/// One message.
-#[derive(Clone, PartialEq, Debug)]
-pub struct MutexPassage {
-    pub sent: u64,
-    pub from: usize,
-    pub to: usize,
-    pub kind: Kind,
-    pub text: String,
-    /// When it ended and whether it was received; `None` if it was still under way at the end.
-    pub arrived: Option<(u64, bool)>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -72,7 +61,7 @@ impl MutexRecording {
             self.dropped += 1;
             return usize::MAX;
         }
-        self.messages.push(MutexPassage { sent: at, from, to, kind, text, arrived: None });
+        self.messages.push(Passage { sent: at, from, to, kind, text, arrived: None });
         let tag = self.messages.len() - 1;
         self.event(at, from, MutexWhat::Sent(tag));
         tag
@@ -91,7 +80,7 @@ impl MutexObserver for MutexRecording {
     }
 
     fn repeated(&mut self, at: u64, tag: usize) -> usize {
-        let Some(MutexPassage { from, to, kind, text, .. }) = self.messages.get(tag).cloned() else { return tag };
+        let Some(Passage { from, to, kind, text, .. }) = self.messages.get(tag).cloned() else { return tag };
         self.send(at, from, to, kind, format!("{text}, a copy"))
     }
 

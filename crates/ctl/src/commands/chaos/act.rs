@@ -105,11 +105,7 @@ pub(super) async fn heal(target: Target, output: Output) -> Result<(), Failure> 
 /// Shows the applied parts, and fails if a part is missing.
 fn finish(line: &Fault, error: Option<ClientError>, output: Output) -> Result<(), Failure> {
     if !line.applied.is_empty() {
-        if output.is_json() {
-            Output::json(line)?;
-        } else {
-            Output::words(words(line))?;
-        }
+        output.show_words(line, || words(line))?;
     }
     let Some(error) = error else { return Ok(()) };
     let reasons: Vec<String> = line.failed.iter().map(lack_in_words).collect();

@@ -43,11 +43,7 @@ struct Row {
 
 pub(super) async fn run(target: &Target, output: Output) -> Result<(), Failure> {
     let members = Listing::of(&overview(target).await?);
-    if output.is_json() {
-        Output::json(&members)?;
-    } else {
-        Output::words(members.in_words(output))?;
-    }
+    output.show_words(&members, || members.in_words(output))?;
     match members.leader {
         Some(_) => Ok(()),
         None => Err(Failure::new(Exit::NoLeader, "no leader can tell which list is in force")

@@ -1,9 +1,9 @@
 //! What all members know of the member lists, or why none of them tells.
 
-use client::{Answer, ClientError, Endpoint, MemberStatus, Overview};
+use client::{Answer, ClientError, MemberStatus, Overview};
 use types::Membership;
 
-use crate::connection_options::{Target, no_member_answered};
+use crate::connection_options::{Target, failures, no_member_answered};
 use crate::failure::Failure;
 
 pub(in crate::commands) async fn overview(target: &Target) -> Result<Overview, Failure> {
@@ -12,8 +12,7 @@ pub(in crate::commands) async fn overview(target: &Target) -> Result<Overview, F
 
 /// No member told its list.
 fn failure(answers: &[Answer<(MemberStatus, Membership)>]) -> Failure {
-    let errors = answers.iter().filter_map(|answer| Some((&answer.endpoint, answer.result.as_ref().err()?)));
-    let failures: Vec<(&Endpoint, &ClientError)> = errors.collect();
+    let failures = failures(answers);
     let said = failures.iter().find_map(|(_, error)| match error {
         ClientError::Failed { reason, code: client::FailCode::BadRequest } => Some(reason),
         _ => None,

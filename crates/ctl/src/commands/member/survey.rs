@@ -61,12 +61,7 @@ pub(super) fn run(dirs: &[PathBuf], globals: &Globals, output: Output) -> Result
     let first: Vec<u32> = file.map(|file| file.voters).unwrap_or_default();
     let config = globals.config.clone().unwrap_or_else(|| PathBuf::from("FILE"));
     let survey = Survey::of(&found, &first, &config);
-    if output.is_json() {
-        Output::json(&survey)?;
-    } else {
-        Output::words(survey.in_words())?;
-    }
-    Ok(())
+    Ok(output.show_words(&survey, || survey.in_words())?)
 }
 
 /// What follows from the volumes.

@@ -64,10 +64,8 @@ pub(super) async fn run(globals: &Globals, output: Output) -> Result<(), Failure
     let held = reload_all(&target).await?;
     check(rotation.as_ref(), Stage::Single, &held)?;
     let key_ids = held.first().map(|member| member.key_ids.clone()).unwrap_or_default();
-    if output.is_json() {
-        return Ok(Output::json(&Rotated { schema: "conclave.rotation/1", key_ids })?);
-    }
-    Ok(Output::line("all members hold the new key only")?)
+    let rotated = Rotated { schema: "conclave.rotation/1", key_ids };
+    Ok(output.show(&rotated, || "all members hold the new key only".to_owned())?)
 }
 
 /// No step is taken before every member holds the keys of the step before.

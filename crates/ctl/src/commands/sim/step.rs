@@ -1,6 +1,6 @@
 //! `ctl sim step`: the user chooses the next delivery.
 
-use std::io::{BufRead, Write as _};
+use std::io::{BufRead, Lines, StdinLock, Write as _};
 
 use algorithms::Uid;
 use sim::{Choice, Rng, Steps, Verdict};
@@ -31,42 +31,74 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return mutex::step(row, &args.ring, &args.mutex);
     }
     let experiment = args.ring.experiment(0)?;
-    let mut dice = Rng::new(experiment.seed);
-    let ended = sim::step_through(&experiment, |steps| drive(steps, &experiment.ids, &mut dice));
+    let mut user = User::new(&experiment.ids, experiment.seed);
+    let ended = sim::step_through(&experiment, |steps| drive(steps, &mut user));
     ended.map_err(|error| Failure::usage(error).hint("ctl algorithms"))?
 }
 
-fn drive(steps: &mut dyn Steps, ids: &[Uid], dice: &mut Rng) -> Result<(), Failure> {
-    let mut lines = std::io::stdin().lock().lines();
+/// Who chooses.
+pub(super) struct User<'a> {
+    pub(super) ids: &'a [Uid],
+    lines: Lines<StdinLock<'static>>,
+    dice: Rng,
+}
+
+impl<'a> User<'a> {
+    pub(super) fn new(ids: &'a [Uid], seed: u64) -> Self {
+        User { ids, lines: std::io::stdin().lock().lines(), dice: Rng::new(seed) }
+    }
+
+    /// The position of the chosen one; `None` at the end. `states` are those of all nodes.
+    pub(super) fn choose(
+        &mut self,
+        choices: &[String],
+        states: impl Fn() -> Vec<String>,
+    ) -> Result<Option<usize>, Failure> {
+        loop {
+            for (number, choice) in (1..).zip(choices) {
+                Output::line(format!("{number:>3}  {choice}"))?;
+            }
+            print!("> ");
+            std::io::stdout().flush()?;
+            let Some(line) = self.lines.next().transpose()? else { return Ok(None) };
+            let wanted = match line.trim() {
+                "q" => return Ok(None),
+                "s" => {
+                    self.show(&states())?;
+                    continue;
+                }
+                "" => Some(1),
+                "r" => Some(self.dice.index(choices.len()) + 1),
+                number => number.parse().ok(),
+            };
+            match wanted.filter(|number| (1..=choices.len()).contains(number)) {
+                Some(number) => {
+                    Output::line(format!("-- {}", choices[number - 1]))?;
+                    return Ok(Some(number - 1));
+                }
+                None => Output::line(format!("a number from 1 to {}, nothing, r, s or q", choices.len()))?,
+            }
+        }
+    }
+
+    fn show(&self, states: &[String]) -> Result<(), Failure> {
+        for (id, state) in self.ids.iter().zip(states) {
+            Output::line(format!("     {id}  {state}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn drive(steps: &mut dyn Steps, user: &mut User<'_>) -> Result<(), Failure> {
     loop {
-        let choices = steps.choices();
+        let choices: Vec<String> = steps.choices().iter().map(|choice| describe(choice, user.ids)).collect();
         if choices.is_empty() {
-            states(steps, ids)?;
-            return Ok(Output::line(format!("no message is left to deliver: {}", outcome(steps.verdicts(), ids)))?);
+            user.show(&steps.states())?;
+            let outcome = outcome(steps.verdicts(), user.ids);
+            return Ok(Output::line(format!("no message is left to deliver: {outcome}"))?);
         }
-        for (number, choice) in (1..).zip(&choices) {
-            Output::line(format!("{number:>3}  {}", describe(choice, ids)))?;
-        }
-        print!("> ");
-        std::io::stdout().flush()?;
-        let Some(line) = lines.next().transpose()? else { return Ok(()) };
-        let wanted = match line.trim() {
-            "q" => return Ok(()),
-            "s" => {
-                states(steps, ids)?;
-                continue;
-            }
-            "" => Some(1),
-            "r" => Some(dice.index(choices.len()) + 1),
-            number => number.parse().ok(),
-        };
-        match wanted.filter(|number| (1..=choices.len()).contains(number)) {
-            Some(number) => {
-                Output::line(format!("-- {}", describe(&choices[number - 1], ids)))?;
-                steps.take(number - 1);
-            }
-            None => Output::line(format!("a number from 1 to {}, nothing, r, s or q", choices.len()))?,
-        }
+        let Some(choice) = user.choose(&choices, || steps.states())? else { return Ok(()) };
+        steps.take(choice);
     }
 }
 
@@ -75,13 +107,6 @@ fn describe(choice: &Choice, ids: &[Uid]) -> String {
         Choice::Deliver { from, to, text, .. } => format!("{} -> {}  {text}", ids[*from], ids[*to]),
         Choice::Timer { node } => format!("a timer of {}", ids[*node]),
     }
-}
-
-fn states(steps: &dyn Steps, ids: &[Uid]) -> Result<(), Failure> {
-    for (id, state) in ids.iter().zip(steps.states()) {
-        Output::line(format!("     {id}  {state}"))?;
-    }
-    Ok(())
 }
 
 fn outcome(verdicts: &[Verdict], ids: &[Uid]) -> String {

@@ -206,7 +206,8 @@ impl InvariantSet {
         InvariantSet { invariants, violations: Vec::new(), watches_reigns }
     }
 
-    fn ask(&mut self, question: impl Fn(&mut dyn Invariant) -> Result<(), String>) {
+    /// Asks every invariant; what does not hold is kept.
+    pub(crate) fn ask(&mut self, question: impl Fn(&mut dyn Invariant) -> Result<(), String>) {
         for invariant in &mut self.invariants {
             if let Err(how) = question(invariant.as_mut()) {
                 let (name, sentence) = (invariant.name(), invariant.sentence());
@@ -215,43 +216,11 @@ impl InvariantSet {
         }
     }
 
-    pub(crate) fn announced(&mut self, announced: &Announced, scene: &Scene<'_>) {
-        self.ask(|invariant| invariant.announced(announced, scene));
-    }
-
-    pub(crate) fn granted(&mut self, granted: &Granted, members: &[Uid]) {
-        self.ask(|invariant| invariant.granted(granted, members));
-    }
-
-    pub(crate) fn listed(&mut self, node: usize, event: &ListEvent, members: &[Uid]) {
-        self.ask(|invariant| invariant.listed(node, event, members));
-    }
-
-    pub(crate) fn reigning(&mut self, leaders: &[Leader], members: &[Uid]) {
-        self.ask(|invariant| invariant.reigning(leaders, members));
-    }
-
-    pub(crate) fn named(&mut self, id: ClusterId) {
-        self.ask(|invariant| invariant.named(id));
-    }
-
     pub(crate) fn wiped(&mut self, node: usize) {
         self.ask(|invariant| {
             invariant.wiped(node);
             Ok(())
         });
-    }
-
-    pub(crate) fn stepped(&mut self, states: &[Option<StateVector>], members: &[Uid]) {
-        self.ask(|invariant| invariant.stepped(states, members));
-    }
-
-    pub(crate) fn ended(&mut self, states: &[Option<StateVector>], members: &[Uid]) {
-        self.ask(|invariant| invariant.ended(states, members));
-    }
-
-    pub(crate) fn settled(&mut self, standings: Standings<'_>, members: &[Uid]) {
-        self.ask(|invariant| invariant.settled(standings, members));
     }
 }
 

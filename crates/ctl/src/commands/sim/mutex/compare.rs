@@ -3,7 +3,7 @@
 use serde::Serialize;
 use sim::{Comparison, MutexReport, Order, Times};
 
-use super::run::{Delay, in_words, json_range, short, verdict};
+use super::run::{Delay, json_range, short, verdict};
 use crate::failure::Failure;
 use crate::output::{Output, Table};
 
@@ -118,8 +118,8 @@ fn table(all: &[Comparison], args: &CompareArgs, output: Output) -> String {
     let mean = |times: &Times| number(times.in_messages().map(|(_, mean, _)| mean));
     for one in all {
         let messages = match (one.single.theory.messages, one.saturated.theory.messages) {
-            (single, saturated) if single == saturated => in_words(single),
-            (single, saturated) => format!("{}; {}", in_words(single), in_words(saturated)),
+            (single, saturated) if single == saturated => single.to_string(),
+            (single, saturated) => format!("{single}; {saturated}"),
         };
         table.plain([
             one.row.name.to_owned(),
@@ -127,9 +127,9 @@ fn table(all: &[Comparison], args: &CompareArgs, output: Output) -> String {
             number(per_entry(&one.saturated)),
             messages,
             mean(&one.single.seen.client_delay),
-            in_words(one.single.theory.client_delay),
+            one.single.theory.client_delay.to_string(),
             mean(&one.saturated.seen.sync_delay),
-            in_words(one.saturated.theory.sync_delay),
+            one.saturated.theory.sync_delay.to_string(),
             format!("{}{}", one.random.seen.overtakes, if one.row.fair { " (never)" } else { "" }),
             format!("{} of {}", one.fatal_crashes, args.nodes),
         ]);

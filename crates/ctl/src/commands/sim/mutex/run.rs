@@ -97,11 +97,7 @@ pub(in super::super) fn run(
     for nth in 0..trials {
         let plan = args.experiment(row, ring, nth, |_| 1000)?;
         let report = plan.run().map_err(|why| Failure::usage(why).hint("ctl algorithms"))?;
-        if output.is_json() {
-            Output::json(&document(&report, &plan.ids))?;
-        } else {
-            Output::line(text(&report, output))?;
-        }
+        output.show(&document(&report, &plan.ids), || text(&report, output))?;
         broken.extend(report.violations.iter().map(|what| format!("seed {}: {what}", report.seed)));
     }
     verdict(&broken)
@@ -166,15 +162,6 @@ pub(super) fn json_range(range: Range) -> client::json::Range {
     client::json::Range { min: range.min, max: Some(range.max).filter(|&max| max != u64::MAX) }
 }
 
-/// A range as tables print it.
-pub(super) fn in_words(range: Range) -> String {
-    match range {
-        Range { min, max } if min == max => min.to_string(),
-        Range { min, max: u64::MAX } => format!("{min} or more"),
-        Range { min, max } => format!("{min}..{max}"),
-    }
-}
-
 /// Contains no times of this machine: the same seed prints the same text.
 fn text(report: &MutexReport, output: Output) -> String {
     let MutexReport { algorithm, members, seed, schedule, contention, requests, .. } = report;
@@ -197,10 +184,10 @@ fn messages(report: &MutexReport, output: Output) -> String {
         |count: u64| report.per_entry(count).map_or_else(|| "-".to_owned(), |number| format!("{number:.3}"));
     for kind in &report.by_kind {
         let theory = report.theory.kinds.iter().find(|(name, _)| *name == kind.name);
-        let theory = theory.map_or_else(|| "-".to_owned(), |(_, range)| in_words(*range));
+        let theory = theory.map_or_else(|| "-".to_owned(), |(_, range)| range.to_string());
         table.plain([kind.name.to_owned(), kind.count.to_string(), per_entry(kind.count), theory]);
     }
-    let theory = in_words(report.theory.messages);
+    let theory = report.theory.messages.to_string();
     table.plain(["= total".to_owned(), report.messages.to_string(), per_entry(report.messages), theory]);
     table.render(output)
 }
@@ -211,7 +198,7 @@ fn delays(report: &MutexReport, output: Output) -> String {
     // With random delays theory gives the longest time only.
     let theory = |range: Range| match report.schedule {
         Schedule::Random if range.max != u64::MAX => format!("up to {}", range.max),
-        Schedule::Random | Schedule::Sync => in_words(range),
+        Schedule::Random | Schedule::Sync => range.to_string(),
     };
     for (name, times, theory) in [
         ("client delay", &seen.client_delay, theory(report.theory.client_delay)),
