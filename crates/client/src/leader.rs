@@ -7,11 +7,12 @@ use std::time::Duration;
 use transport::ClientSettings;
 use types::InstanceId;
 
+use crate::announcement::Transition;
 use crate::connection::{Client, ClientError};
 use crate::endpoint::Endpoint;
-use crate::observe::Observer;
+use crate::observe::{News, Observer};
 use crate::verdict::{View, find_leader};
-use crate::wire::FailCode;
+use crate::wire::{FailCode, MemberStatus};
 
 /// The pause after a failure that means "not now": the members are about to agree.
 const AGAIN: Duration = Duration::from_millis(10);
@@ -99,6 +100,15 @@ impl LeaderClient {
         }
     }
 
+    /// The next change of any member's standing: the member and what it became. Cancel-safe.
+    pub async fn next_change(&mut self) -> (u32, Transition) {
+        loop {
+            if let News::Became { announcement, transition } = self.observer.next().await.news {
+                return (announcement.member, transition);
+            }
+        }
+    }
+
     /// Sends a request to the leader. If the leader changed, died or lost leadership in the meantime, the next leader
     /// is asked, so the request may be sent more than once. Only a refusal, or the answer "no" of a leader, is an
     /// error.
@@ -122,6 +132,11 @@ impl LeaderClient {
                 }
             }
         }
+    }
+
+    /// The leader's status of itself.
+    pub async fn leader_status(&mut self) -> Result<MemberStatus, ClientError> {
+        self.ask_leader(|client| async move { client.status().await }).await
     }
 
     async fn connected(&mut self, leader: u32) -> Result<Client, ClientError> {
