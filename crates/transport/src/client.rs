@@ -15,7 +15,7 @@ use crate::dial;
 use crate::dialler::{HandshakeError, Welcomed, introduce};
 use crate::exchange::{ExchangeError, SecureChannel};
 use crate::frame::{FRAME_MAX_BYTES, FrameError};
-use crate::handshake::{Facts, Incarnation, PeerId, RefuseCode, check_cluster};
+use crate::handshake::{Facts, PeerId, RefuseCode, check_cluster};
 use crate::hello::{AcceptorHello, DiallerHello, SPOKEN, Versions};
 use crate::keyring::Keyring;
 use crate::kind::Kind;
@@ -86,10 +86,6 @@ impl ClientConnection {
     /// The id of the member that answered.
     pub fn member_id(&self) -> PeerId {
         self.member.id
-    }
-
-    pub fn member_incarnation(&self) -> Incarnation {
-        self.member.incarnation
     }
 
     /// The facts the member's cluster agrees on.

@@ -13,7 +13,7 @@ use algorithms::catalog::mutex::Row;
 use clap::ValueEnum;
 use sim::{Contention, MutexExperiment, Schedule, TokenFault};
 
-use super::ring::{RingArgs, places};
+use super::ring::{AtRound, RingArgs, places};
 use crate::failure::Failure;
 
 pub(super) use compare::{CompareArgs, compare};
@@ -37,7 +37,7 @@ pub(super) struct MutexArgs {
     requesters: Vec<u32>,
     /// Exactly these requests, one of each node, and in which round each asks
     #[arg(long, value_name = "ID[@ROUND],...", value_delimiter = ',', conflicts_with_all = ["requests", "contention", "requesters"])]
-    request: Vec<RequestArg>,
+    request: Vec<AtRound>,
     /// Where the Lamport clocks of these nodes begin [default: 0]
     #[arg(long, value_name = "ID=TIME,...", value_delimiter = ',')]
     clock: Vec<ClockArg>,
@@ -63,24 +63,6 @@ enum ContentionArg {
     Saturated,
     Random,
     Single,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct RequestArg {
-    id: u32,
-    round: u64,
-}
-
-impl FromStr for RequestArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (id, round) = text.split_once('@').unwrap_or((text, "0"));
-        match (id.parse(), round.parse()) {
-            (Ok(id), Ok(round)) if round <= 1_000_000_000 => Ok(RequestArg { id, round }),
-            _ => Err("write an id, or id@round as in 5@3".to_owned()),
-        }
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -180,8 +162,8 @@ mod tests {
 
     #[test]
     fn requests_and_clocks_are_read_as_written() {
-        assert_eq!("5".parse(), Ok(RequestArg { id: 5, round: 0 }));
-        assert_eq!("5@3".parse(), Ok(RequestArg { id: 5, round: 3 }));
+        assert_eq!("5".parse(), Ok(AtRound { id: 5, round: 0 }));
+        assert_eq!("5@3".parse(), Ok(AtRound { id: 5, round: 3 }));
         assert_eq!("3=6".parse(), Ok(ClockArg { id: 3, time: 6 }));
         assert!("3".parse::<ClockArg>().is_err() && "3=".parse::<ClockArg>().is_err());
     }

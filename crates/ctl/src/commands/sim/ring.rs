@@ -61,7 +61,7 @@ pub(super) struct RingArgs {
     wins: WinsArg,
     /// The nodes that crash, and before which round; round 0 is before the start
     #[arg(long, value_name = "ID[@ROUND],...", value_delimiter = ',')]
-    crash: Vec<Crash>,
+    crash: Vec<AtRound>,
     /// On a ring: nodes that crash before the start are left out, and their predecessors send to their first living successors
     #[arg(long, requires = "crash")]
     repair: bool,
@@ -236,18 +236,18 @@ impl FromStr for UidArg {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Crash {
-    id: u32,
-    round: u64,
+pub(super) struct AtRound {
+    pub(super) id: u32,
+    pub(super) round: u64,
 }
 
-impl FromStr for Crash {
+impl FromStr for AtRound {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (id, round) = text.split_once('@').unwrap_or((text, "0"));
         match (id.parse(), round.parse()) {
-            (Ok(id), Ok(round)) if round <= LAST_ROUND => Ok(Crash { id, round }),
+            (Ok(id), Ok(round)) if round <= LAST_ROUND => Ok(AtRound { id, round }),
             _ => Err(format!("write an id, or id@round as in 5@3; the last round is {LAST_ROUND}")),
         }
     }
@@ -274,9 +274,9 @@ mod tests {
             assert_eq!(text.parse::<Starters>().unwrap().to_string(), text);
         }
         assert!("1,x".parse::<Starters>().is_err());
-        assert_eq!("5".parse(), Ok(Crash { id: 5, round: 0 }));
-        assert_eq!("5@3".parse(), Ok(Crash { id: 5, round: 3 }));
-        assert!("5@".parse::<Crash>().is_err() && "5@18446744073709551615".parse::<Crash>().is_err());
+        assert_eq!("5".parse(), Ok(AtRound { id: 5, round: 0 }));
+        assert_eq!("5@3".parse(), Ok(AtRound { id: 5, round: 3 }));
+        assert!("5@".parse::<AtRound>().is_err() && "5@18446744073709551615".parse::<AtRound>().is_err());
         assert_eq!("3:7".parse(), Ok(UidArg(Uid { priority: 3, id: NodeId(7) })));
         assert_eq!("7".parse(), Ok(UidArg(Uid::plain(7))));
         assert!("3:".parse::<UidArg>().is_err() && ":7".parse::<UidArg>().is_err());
