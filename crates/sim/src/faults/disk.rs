@@ -77,6 +77,10 @@ impl<S: Subject> World<'_, S> {
     pub(super) fn written(&mut self, node: usize) {
         let process = &mut self.processes[node];
         let Some((record, barrier)) = process.disk.finish() else { return };
+        if let Some(vote) = S::vote(&record) {
+            self.invariants.ask(|invariant| invariant.recorded(node, &vote));
+        }
+        let process = &mut self.processes[node];
         process.settings.from_driver.write_time = Duration::from_nanos(self.now - process.disk.begun);
         if process.disk.writes_under_way() > 0 {
             self.begin_write(node);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use algorithms::{Epoch, NodeId, Uid};
+use member::reign::Vote;
 use member::{ListEvent, Role, Settings};
 use types::MemberList;
 
@@ -35,6 +36,13 @@ impl Invariant for MajorityGranted {
             return Err(format!("{who} has no vote and granted epoch {} to {}", granted.epoch, granted.holder.id));
         }
         self.grants.entry((granted.epoch, granted.holder.id)).or_default().insert(granted.node);
+        Ok(())
+    }
+
+    fn recorded(&mut self, node: usize, vote: &Vote) -> Result<(), String> {
+        if let Some(holder) = vote.holder {
+            self.grants.entry((vote.epoch, holder.id)).or_default().insert(node);
+        }
         Ok(())
     }
 

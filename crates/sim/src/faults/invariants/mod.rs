@@ -21,7 +21,7 @@ mod specified_leader;
 
 use algorithms::catalog::Row;
 use algorithms::{Epoch, NodeId, StateVector, Uid, View};
-use member::reign::Holder;
+use member::reign::{Holder, Vote};
 use member::{Cause, ClusterId, Guarantee, ListEvent, NodeSet, OnClose, Settings, Standing};
 use types::Stamp;
 
@@ -121,6 +121,11 @@ pub(crate) trait Invariant {
     }
 
     fn granted(&mut self, _: &Granted, _: &[Uid]) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// This vote is on the disk of this node. A voter that is killed behind its answer does not announce the grant.
+    fn recorded(&mut self, _: usize, _: &Vote) -> Result<(), String> {
         Ok(())
     }
 
