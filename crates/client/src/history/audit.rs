@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Cut, Ledgers, classic, quorum};
 
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Audit {
     pub outcome: Outcome,
     /// The number of reigns that the ledgers tell: those of [`reigns`](super::reigns()).
@@ -21,9 +21,8 @@ pub struct Audit {
     pub cuts: Vec<Cut>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    #[default]
     Ordered,
     Overlap,
     Incomplete,
@@ -69,7 +68,15 @@ pub struct EntryRef {
 
 /// `voters` are those of the config, which is the first member list unless the ledgers tell otherwise; under classic safety no member votes. `now_ms` is when the ledgers were read.
 pub fn audit(ledgers: &Ledgers, voters: &[u32], is_quorum: bool, now_ms: u64) -> Audit {
-    let mut audit = Audit::default();
+    let mut audit = Audit {
+        outcome: Outcome::Ordered,
+        reigns: 0,
+        possible: 0,
+        proofs: Vec::new(),
+        findings: Vec::new(),
+        reasons: Vec::new(),
+        cuts: Vec::new(),
+    };
     if is_quorum {
         quorum::judge(ledgers, voters, &mut audit);
     } else {
