@@ -19,8 +19,10 @@
 //! Chosen where the paper leaves room: calls are sent all at once, not one by one; a peer whose connection is known to
 //! be down counts as one that did not answer, so no node waits T for the dead; every call and reply carries the
 //! caller's attempt number, and EnterElection ends the callee's own attempt; a node does not obey the EnterElection of
-//! a worse node (which synchrony forbids) but starts its own election. Nothing is stored: recovery overwrites s, c, d
-//! and h before it reads any of them.
+//! a worse node (which synchrony forbids) but starts its own election. A node that could not be reached while its
+//! coordinator reorganised all others is Normal with the task of an earlier election: it answers AreYouNormal with no, so
+//! the coordinator runs another election. (In the paper a node that misses an election has crashed.) Nothing is stored:
+//! recovery overwrites s, c, d and h before it reads any of them.
 
 use std::collections::BTreeSet;
 
@@ -156,7 +158,7 @@ impl Bully1982 {
         match message {
             Msg::AreYouUp(attempt) => out.send(from, Msg::Yes(Call::AreYouUp, attempt)),
             Msg::AreYouNormal(attempt) => {
-                let normal = self.s == Status::Normal && self.c == Some(from);
+                let normal = self.s == Status::Normal && self.c == Some(from) && self.d == task(from, attempt);
                 if normal {
                     out.set_timer(Timer::CoordinatorSilent, coordinator_silent(ctx));
                 }
@@ -312,8 +314,7 @@ impl Bully1982 {
             }
             Stage::SetCoordinator | Stage::NewState if missing => self.election(ctx, out),
             Stage::SetCoordinator => {
-                // A task that no other node can have defined: the attempt number and the id of this node.
-                self.d = self.attempt << 32 | u64::from(ctx.me.id.0);
+                self.d = task(ctx.me.id, self.attempt);
                 let (up, d) = (self.up.iter().copied().collect(), self.d);
                 self.call(ctx, Stage::NewState, up, |attempt| Msg::NewState(attempt, d), out);
             }
@@ -389,6 +390,11 @@ impl Bully1982 {
             self.election(ctx, out);
         }
     }
+}
+
+/// The task that this coordinator defines in this attempt: no other node can have defined it.
+fn task(coordinator: NodeId, attempt: u64) -> u64 {
+    attempt << 32 | u64::from(coordinator.0)
 }
 
 /// T' leaves the winner time for all its steps.

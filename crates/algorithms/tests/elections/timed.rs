@@ -199,8 +199,7 @@ impl<E: Election<Link = algorithms::NodeId>> Timed<E> {
 
     fn check(&mut self) {
         self.winners = self.winners.max(self.count(Outcome::Won));
-        let states: Vec<StateVector> =
-            self.nodes.iter().flatten().filter_map(|driver| driver.machine().state_vector()).collect();
+        let states = self.states();
         let pairs = states.iter().enumerate().flat_map(|(i, a)| states[..i].iter().map(move |b| (a, b)));
         let holds = pairs.into_iter().all(|(a, b)| (self.assertion)(a, b));
         self.broken += u64::from(!holds);
@@ -218,13 +217,16 @@ impl<E: Election<Link = algorithms::NodeId>> Timed<E> {
         (0..best).filter(living).all(|at| self.outcomes[at] == follow) && self.outcomes[best] == Some(Outcome::Won)
     }
 
-    /// All living nodes are Normal under one coordinator, in one group where there are groups.
+    /// All living nodes are Normal under one coordinator, with one task, in one group where there are groups.
     fn one_group(&self) -> bool {
-        let states: Vec<StateVector> =
-            self.nodes.iter().flatten().filter_map(|driver| driver.machine().state_vector()).collect();
-        let normal =
-            |state: &StateVector| state.s == Status::Normal && (state.c, state.g) == (states[0].c, states[0].g);
+        let states = self.states();
+        let normal = |state: &StateVector| StateVector { s: Status::Normal, ..states[0] } == *state;
         states.iter().all(normal)
+    }
+
+    /// Of the living nodes.
+    fn states(&self) -> Vec<StateVector> {
+        self.nodes.iter().flatten().filter_map(|driver| driver.machine().state_vector()).collect()
     }
 }
 
@@ -301,6 +303,29 @@ fn the_assertions_1_and_2_hold_if_t_is_more_than_twice_the_delay_recoveries_incl
 #[test]
 fn assertion_1_breaks_if_t_is_too_short() {
     assert!(garcia_molina(1.2, 300).0 > 10);
+}
+
+/// The coordinator cannot reach node 1 while it reorganises the others, because node 2 was restarted. Node 1 is Normal all
+/// the time, with the task of the election before.
+#[test]
+fn a_node_that_missed_an_election_behind_a_cut_gets_the_task_of_all_others() {
+    let mut missed = 0;
+    for seed in 0..100 {
+        let mut timed = Timed::<Bully1982>::new(4, 2.01, 6, seed);
+        (0..4).for_each(|node| timed.at(Duration::ZERO, Event::Starts(node)));
+        timed.at(DELAY * 60, Event::Cut(1));
+        timed.at(DELAY * 61, Event::Dies(1));
+        timed.at(DELAY * 62, Event::Recovers(1));
+        let heals = DELAY * (70 + timed.dice.below(40) as u32);
+        timed.at(heals, Event::Heals);
+        timed.run_until(heals);
+        let states = timed.states();
+        let all_normal = states.iter().all(|state| (state.s, state.c) == (Status::Normal, states[3].c));
+        missed += u32::from(all_normal && states[0].d != states[3].d);
+        timed.run_until(DELAY * 400);
+        assert!(timed.agree() && timed.one_group(), "seed {seed}: {:?}", timed.states());
+    }
+    assert!(missed > 0, "no run has a node that missed an election");
 }
 
 /// A cut net, with a crash now and then; then it is whole for long enough.
