@@ -81,7 +81,8 @@ pub trait Authority:
         true
     }
 
-    /// The id that the voters of this cluster have agreed on, where they agree on one.
+    /// The id that the voters of this cluster have agreed on, where they agree on one. It may not be on the disk yet:
+    /// [`AuthorityEvent::Named`] says when.
     fn cluster_id(&self) -> Option<ClusterId> {
         None
     }
@@ -250,6 +251,8 @@ pub enum AuthorityEvent {
         holder: Holder,
     },
     List(ListEvent),
+    /// The id of the cluster is on this voter's disk.
+    Named(ClusterId),
     /// A leader released its leadership for this member, which did not come to lead.
     SuccessionFailed,
     /// The rounds up to this attempt have a result.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use algorithms::{Ctx, Epoch, Kind, Message, NodeId, Uid};
 use serde::{Deserialize, Serialize};
-use types::{Cause, Change, Incarnation, Stamp, Standing};
+use types::{Cause, Change, ClusterId, Incarnation, Stamp, Standing};
 
 use crate::attempts::Attempt;
 use crate::maintenance::Mode;
@@ -269,6 +269,8 @@ pub enum Event {
         holder: Holder,
     },
     List(ListEvent),
+    /// The voters have agreed on this id of their cluster, and it is on this voter's disk.
+    Named(ClusterId),
     /// This member knows of a newer order of a pause, or of its end.
     Mode(Mode),
     /// By an order this member does not stand for this time from now on; `None`: it stands again.

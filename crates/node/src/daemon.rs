@@ -38,7 +38,7 @@ use client::{Alarm, FailCode, Happened, Response};
 use member::{Command, NodeSet};
 use tokio::sync::watch;
 use transport::{ClientId, Keyring, Net};
-use types::{ClusterId, InstanceId, Stamp, since_boot};
+use types::{InstanceId, Stamp, since_boot};
 
 use self::attached::Attached;
 use self::calls::reply;
@@ -213,8 +213,6 @@ struct Daemon {
     said_missing: bool,
     /// The positions that are dialled; `None`: they are to be dialled anew.
     links: Option<NodeSet>,
-    /// The id of the cluster that handshakes compare.
-    shared_id: Option<ClusterId>,
     clients: Clients<ClientId>,
     counts: Counts,
     clocks: PeerClocks,
@@ -275,7 +273,6 @@ impl Daemon {
                 }
             }
             self.carry_out();
-            self.share_cluster_id();
             if let Some(list) = self.removed {
                 return Box::pin(self.end_removed(list)).await.map(|()| Ended::Removed(list));
             }
@@ -440,22 +437,6 @@ impl Daemon {
                      Lost disk: a majority of the voters must answer this one, which does not count itself"
                 );
             }
-        }
-    }
-
-    /// From now on the handshake compares the id of the cluster.
-    fn share_cluster_id(&mut self) {
-        let election = self.instances.get(&InstanceId::ELECTION);
-        let id = election.and_then(|running| running.machine.cluster_id());
-        if id == self.shared_id {
-            return;
-        }
-        self.shared_id = id;
-        if let Some(id) = id
-            && self.process.set_cluster_id(id.to_string())
-        {
-            tracing::info!(cluster_id = %id, "this member belongs to this cluster");
-            self.net.set_cluster_id(id.to_string());
         }
     }
 

@@ -223,6 +223,7 @@ impl Quorum {
                 out.announce(AuthorityEvent::Granted { epoch, holder, list });
             }
             ReignEvent::List(event) => out.announce(AuthorityEvent::List(event)),
+            ReignEvent::Named(id) => out.announce(AuthorityEvent::Named(id)),
             ReignEvent::PromiseEnded { epoch, holder } => out.announce(AuthorityEvent::PromiseEnded { epoch, holder }),
         }
         None

@@ -66,6 +66,7 @@ impl<E: Election, A: Authority> Member<E, A> {
             }
             AuthorityEvent::Granted { epoch, holder, list } => out.announce(Event::Granted { epoch, holder, list }),
             AuthorityEvent::List(event) => out.announce(Event::List(event)),
+            AuthorityEvent::Named(id) => out.announce(Event::Named(id)),
             AuthorityEvent::PromiseEnded { epoch, holder } => out.announce(Event::PromiseEnded { epoch, holder }),
             AuthorityEvent::StopChildren => {
                 if self.children.stop() {

@@ -173,7 +173,7 @@ impl Reign {
         self.voter.record()
     }
 
-    /// The id that the voters of this cluster have agreed on.
+    /// The id that the voters of this cluster have agreed on. It may not be on the disk yet: [`ReignEvent::Named`] says when.
     pub fn cluster_id(&self) -> Option<ClusterId> {
         self.voter.mark().filter(|mark| mark.agreed).map(|mark| mark.id)
     }

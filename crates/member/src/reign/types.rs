@@ -273,6 +273,8 @@ pub enum ReignEvent {
         holder: Holder,
     },
     List(ListEvent),
+    /// The id of the cluster, which the voters have agreed on, is on this voter's disk.
+    Named(ClusterId),
 }
 
 /// What happens to the lists of members.

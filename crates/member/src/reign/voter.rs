@@ -200,8 +200,9 @@ impl Voter {
         self.name.foreign
     }
 
-    /// Takes the id of the cluster, on disk before anything else happens. False if this voter knows that another id was
-    /// agreed on.
+    /// Takes the id of the cluster, on disk before anything else happens. An id that is agreed on is announced after that:
+    /// a voter that votes alone agrees with itself before its write, and forgets that id if it crashes. False if this voter
+    /// knows that another id was agreed on.
     pub(super) fn take(&mut self, mark: ClusterMark, out: &mut impl Outbox<Reign>) -> bool {
         if let Some(known) = self.name.mark.filter(|known| known.agreed) {
             self.name.foreign |= mark.agreed && known.id != mark.id;
@@ -210,8 +211,15 @@ impl Voter {
         if self.name.mark != Some(mark) {
             self.name.mark = Some(mark);
             out.persist(self.record());
+            self.announce_name(out);
         }
         true
+    }
+
+    fn announce_name(&self, out: &mut impl Outbox<Reign>) {
+        if let Some(mark) = self.name.mark.filter(|mark| mark.agreed) {
+            out.announce(ReignEvent::Named(mark.id));
+        }
     }
 
     pub(super) fn would_grant(&self, holder: Holder, after: Option<Released>) -> bool {
@@ -401,6 +409,7 @@ impl Voter {
             self.list = Arc::clone(known);
             self.name.mark = self.name.mark.max(survey.mark);
             out.persist(self.record());
+            self.announce_name(out);
         }
         enough
     }

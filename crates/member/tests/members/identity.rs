@@ -3,11 +3,11 @@
 use crate::reigns::list;
 use algorithms::Epoch;
 use algorithms::drive::Effect;
-use member::reign::{ClusterMark, Msg, NamingMsg, Reign, ReignTimer};
+use member::reign::{ClusterMark, Msg, NamingMsg, Reign, ReignCommand, ReignEvent, ReignTimer, VoterRecord};
 use member::{Founding, OnClose, Settings};
 use types::ClusterId;
 
-use crate::bench::{Bench, Wanted};
+use crate::bench::{Bench, Wanted, mesh};
 use crate::reigns::{bid, bid_of, bids, fresh_vote, grant, holder, learner, settings, settled_at, started};
 
 const LEAP: u64 = 1 << 20;
@@ -88,6 +88,24 @@ fn a_leader_proposes_what_the_latest_leader_before_it_proposed() {
     assert_eq!(one.machine.cluster_id(), Some(ClusterId(5)));
 }
 
+/// A voter that votes alone agrees with itself at once. Its id is told after the write: if it crashes before, the next
+/// process makes another id.
+#[test]
+fn an_id_is_announced_when_it_is_on_the_disk() {
+    let stored = VoterRecord { vote: Some(fresh_vote()), ..VoterRecord::default() };
+    let settings = Settings { names_cluster: true, ..settings(OnClose::WaitLease) };
+    let (mut one, _) = Bench::<Reign>::start(1, mesh(&[1]), settings, Some(stored));
+    one.fire(ReignTimer::Settle);
+    let mut wanted = one.tell(ReignCommand::Want);
+    wanted.0.extend(one.fire(ReignTimer::Renew).0);
+    let id = one.machine.cluster_id().expect("it agrees with itself");
+    let agreed = |effect: &Effect<Reign>| matches!(effect, Effect::Persist(record) if record.cluster.is_some_and(|mark| mark.agreed));
+    let on_disk = wanted.place(agreed).expect("it is written");
+    let told = wanted.place(|effect| *effect == Effect::Announce(ReignEvent::Named(id))).expect("it is announced");
+    assert!(on_disk < told, "{wanted:?}");
+    assert!(wanted.announced().iter().filter(|event| matches!(event, ReignEvent::Named(_))).count() == 1, "{wanted:?}");
+}
+
 /// The planted bug of taking the id from any bid or proposal: two leaders of two epochs would leave two ids.
 #[test]
 fn an_id_is_taken_only_from_the_leader_that_was_granted_the_epoch() {
@@ -134,6 +152,7 @@ fn a_voter_that_lost_its_disk_learns_the_id_with_the_epoch() {
     let wanted = one.get(3, reply(8, Some(mark(3, 2, true))));
     let record = &wanted.persisted()[0];
     assert_eq!((record.vote.as_ref().map(|vote| vote.epoch), record.cluster), (Some(Epoch(9)), Some(mark(3, 2, true))));
+    assert!(wanted.announced().contains(&ReignEvent::Named(ClusterId(3))), "{wanted:?}");
 }
 
 /// The planted bug: a voter with a grant that accepts any leap.

@@ -76,7 +76,8 @@ impl<P: Subject> Node<P> {
             | ReignEvent::PromiseEnded { .. }
             | ReignEvent::SuccessionFailed
             | ReignEvent::StopChildren
-            | ReignEvent::List(_) => {}
+            | ReignEvent::List(_)
+            | ReignEvent::Named(_) => {}
         }
     }
 

@@ -9,7 +9,7 @@ use locks::service::{Grantee, ServiceCommand};
 use member::reign::ListEvent;
 use member::{Cause, Event, Role, Standing};
 use transport::Net;
-use types::{InstanceId, MemberList, since_boot};
+use types::{ClusterId, InstanceId, MemberList, since_boot};
 
 use super::attached::Attached;
 use super::lists::ListNews;
@@ -79,6 +79,11 @@ impl EffectSink for Effects<'_> {
                 self.publish(Happened::PromiseEnded { epoch: epoch.0, holder: holder.id.0 });
             }
             Event::List(event) => self.list(event),
+            Event::Named(id) => {
+                if self.instance == InstanceId::ELECTION {
+                    share_cluster_id(self.process, self.net, id);
+                }
+            }
             Event::Reigns { epoch, first, longest_ttl: wait } => {
                 if self.instance == InstanceId::ELECTION {
                     self.lock_news.push(ServiceCommand::OfficeBegan { epoch, first, wait });
@@ -98,6 +103,14 @@ impl EffectSink for Effects<'_> {
                 }
             }
         }
+    }
+}
+
+/// From now on the status shows the id of the cluster, and the handshake compares it.
+pub(super) fn share_cluster_id(process: &ProcessState, net: &Net, id: ClusterId) {
+    if process.set_cluster_id(id.to_string()) {
+        tracing::info!(cluster_id = %id, "this member belongs to this cluster");
+        net.set_cluster_id(id.to_string());
     }
 }
 

@@ -17,6 +17,7 @@ use super::attached::Attached;
 use super::client_budgets::Pages;
 use super::clients::Clients;
 use super::duplicates::Duplicates;
+use super::effects::share_cluster_id;
 use super::figures::Counts;
 use super::locks::LockService;
 use super::priority::Priority;
@@ -111,14 +112,16 @@ impl Daemon {
             stale_run: None,
             said_missing: false,
             links: None,
-            shared_id: None,
             clients: Clients::new(),
             counts: Counts::new(questions),
             clocks: PeerClocks::default(),
             frame: BytesMut::new(),
         };
-        // Before the first handshake: none has begun while this task runs.
-        daemon.share_cluster_id();
+        // The id on its disk, before the first handshake: none has begun while this task runs.
+        let election = daemon.instances.get(&InstanceId::ELECTION);
+        if let Some(id) = election.and_then(|running| running.machine.cluster_id()) {
+            share_cluster_id(&daemon.process, &daemon.net, id);
+        }
         daemon.share_list();
         daemon.announce_forced();
         daemon.share_priority();

@@ -108,6 +108,10 @@ impl<S: Subject> World<'_, S> {
         let ctx = Ctx { me: view.members()[node], view, settings, dice: self.rng.word() };
         process.start += 1;
         process.driver = Some(Driver::start(&ctx, process.disk.record.clone()));
+        // The id on its disk: its earlier process may have been killed before it announced it.
+        if let Some(id) = process.machine().and_then(S::reign).and_then(Reign::cluster_id) {
+            self.invariants.ask(|invariant| invariant.named(id));
+        }
         self.after_step(node);
         if let Some(priority) = self.processes[node].priority {
             self.command(node, Command::Priority(Some(priority)));

@@ -92,10 +92,6 @@ impl<S: Subject> World<'_, S> {
         if !self.invariants.watches_reigns {
             return;
         }
-        let ids = self.processes.iter().filter_map(|process| process.machine()?.reign()?.cluster_id());
-        for id in ids.collect::<std::collections::BTreeSet<_>>() {
-            self.invariants.ask(|invariant| invariant.named(id));
-        }
         let leads = |process: &Process<S>| {
             let epoch = process.standing.filter(|standing| standing.role == Role::Leader)?.epoch;
             let holder = process.machine()?.reign().map(Reign::holder);

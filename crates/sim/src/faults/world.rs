@@ -285,6 +285,7 @@ impl<'a, S: Subject> World<'a, S> {
                 let members = self.view.members();
                 self.invariants.ask(|invariant| invariant.listed(node, &event, members));
             }
+            Event::Named(id) => self.invariants.ask(|invariant| invariant.named(id)),
             Event::StopChildren => self.stop_child(node),
             Event::ChildrenGivenUp => self.processes[node].child = Child::None,
             Event::PromiseEnded { .. } | Event::Reigns { .. } | Event::Mode(_) | Event::Rests(_) => {}

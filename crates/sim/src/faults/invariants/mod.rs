@@ -139,7 +139,7 @@ pub(crate) trait Invariant {
         Ok(())
     }
 
-    /// A running voter knows that this id was agreed on.
+    /// A voter has announced this id of the cluster, or has started with it on its disk.
     fn named(&mut self, _: ClusterId) -> Result<(), String> {
         Ok(())
     }

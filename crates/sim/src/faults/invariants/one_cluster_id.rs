@@ -1,4 +1,4 @@
-//! E14: no two voters ever agree on different ids of the cluster.
+//! E14: no two voters ever agree on different ids of the cluster. An id counts when it is announced, and when it is on a disk.
 
 use member::ClusterId;
 
