@@ -1,11 +1,13 @@
 //! One process of a simulated cluster: its machine and its open effects, its disk, its child, its dials.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use algorithms::Epoch;
 use algorithms::drive::Driver;
 use member::reign::Holder;
 use member::{NodeSet, Settings, Standing};
+use types::MemberList;
 
 use super::disk::Disk;
 use super::subject::Subject;
@@ -35,6 +37,9 @@ pub(crate) struct Process<S: Subject> {
     pub settled_since: Option<u64>,
     /// Until when it may claim to lead.
     pub lease_until: u64,
+    /// The list in force of its last leadership: a machine that leads no more has forgotten it while its announcement waits
+    /// for the disk, and a child may act after its process has ended.
+    pub in_force: Option<Arc<MemberList>>,
     pub child: Child,
     /// A child of an earlier leadership that acts until its lease ends, even if the process has ended.
     pub orphan: Option<Orphan>,
@@ -89,6 +94,7 @@ impl<S: Subject> Process<S> {
             standing: None,
             settled_since: None,
             lease_until: 0,
+            in_force: None,
             child: Child::None,
             orphan: None,
         }

@@ -1,5 +1,7 @@
 //! The part of the world that the invariants see.
 
+use std::sync::Arc;
+
 use algorithms::{Epoch, StateVector};
 use member::reign::{Holder, Reign};
 use member::{Cause, FullPos, NodeSet, Role, Standing};
@@ -92,6 +94,11 @@ impl<S: Subject> World<'_, S> {
         if !self.invariants.watches_reigns {
             return;
         }
+        for process in &mut self.processes {
+            if let Some((force, _)) = process.driver.as_ref().and_then(|driver| driver.machine().reign()?.proposal()) {
+                process.in_force = Some(Arc::clone(force));
+            }
+        }
         let leads = |process: &Process<S>| {
             let epoch = process.standing.filter(|standing| standing.role == Role::Leader)?.epoch;
             let holder = process.machine()?.reign().map(Reign::holder);
@@ -109,8 +116,7 @@ impl<S: Subject> World<'_, S> {
         });
         let leaders: Vec<Leader> = claims
             .map(|(node, holder, epoch)| {
-                let force = self.processes[node].machine().and_then(S::reign).and_then(Reign::proposal);
-                let force = force.map(|(force, _)| force);
+                let force = self.processes[node].in_force.as_ref();
                 let votes = |voter| force.map_or_else(|| self.votes(voter), |list| list.votes(self.id(voter)));
                 let voters = (0..self.processes.len()).filter(|&voter| votes(voter));
                 let bound = |&voter: &usize| voter == node || holder.is_some_and(|holder| self.is_bound(voter, holder));
