@@ -68,6 +68,7 @@ fn what_would_be_ignored_or_cannot_be_is_refused() {
     let synchronous = ROWS.iter().find(|row| row.assumes.starts_with("synchronous")).unwrap().name;
     let chance = ROWS.iter().find(|row| row.elects == Elects::Anyone).unwrap().name;
     let small = ROWS.iter().find(|row| row.max_nodes < 20).unwrap().name;
+    let restless = ROWS.iter().find(|row| !row.can_wait).unwrap().name;
     let (ring, graph) = (ring().name, graph().name);
     let cases: &[(&[&str], &str)] = &[
         (&["run", "--algorithm", synchronous, "-n", "4", "--schedule", "random"], "is synchronous"),
@@ -94,6 +95,7 @@ fn what_would_be_ignored_or_cannot_be_is_refused() {
         (&["faults", "--drift", "1e300"], "a number from 0 to 90"),
         (&["faults", "--drift", "inf"], "a number from 0 to 90"),
         (&["faults", "--algorithm", small, "--nodes", "20"], "at most"),
+        (&["faults", "--algorithm", restless, "--no-preempt"], "cannot leave a worse leader alone"),
     ];
     for (arguments, expected) in cases {
         let output = run(&[&["sim"], *arguments].concat());

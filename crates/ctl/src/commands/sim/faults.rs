@@ -99,12 +99,12 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     let end = first.checked_add(count).ok_or_else(|| Failure::usage("there are no such seeds"))?;
     let mut reports = Vec::new();
     for row in rows(&args.algorithm) {
-        if let Some(why) = args.nodes.and_then(|nodes| too_many(row, nodes)) {
+        if let Some((why, hint)) = unfit(row, args) {
             if args.algorithm == ALL {
                 eprintln!("left out: {why}");
                 continue;
             }
-            return Err(Failure::usage(why).hint("fewer --nodes"));
+            return Err(Failure::usage(why).hint(hint));
         }
         if alone && !output.is_json() {
             Output::line(sim::run_faults(row, first, &options).to_string().trim_end())?;
@@ -121,10 +121,18 @@ pub(crate) fn run(args: &Args, output: Output) -> Result<(), Failure> {
     verdict(&reports, alone)
 }
 
-/// Is this row not fit for so many members?
-fn too_many(row: &Row, nodes: u32) -> Option<String> {
-    let most = row.max_nodes;
-    (nodes as usize > most).then(|| format!("{} runs with at most {most} members, not {nodes}", row.name))
+/// Why members cannot run this row so, and what to change. Their config check says the same.
+fn unfit(row: &Row, args: &Args) -> Option<(String, &'static str)> {
+    let (name, most) = (row.name, row.max_nodes);
+    match args.nodes {
+        Some(nodes) if nodes as usize > most => {
+            Some((format!("{name} runs with at most {most} members, not {nodes}"), "fewer --nodes"))
+        }
+        _ if args.no_preempt && !row.can_wait => {
+            Some((format!("{name} cannot leave a worse leader alone"), "the same without --no-preempt"))
+        }
+        _ => None,
+    }
 }
 
 /// Beyond 90 times the allowed drift of 1 % a clock would stand still or run backwards.
