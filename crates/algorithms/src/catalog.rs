@@ -4,6 +4,8 @@
 
 #[macro_use]
 mod any;
+#[macro_use]
+mod any_mutex;
 pub mod mutex;
 
 use std::collections::BTreeSet;

@@ -99,6 +99,7 @@ impl<M: Mutex> Sections<M> {
             floor: FLOOR,
             clock: 0,
             idle_hold: Duration::from_millis(1),
+            machine: None,
         }
     }
 

@@ -21,13 +21,16 @@ mod network;
 mod orders;
 mod priority;
 mod reload;
+mod seldom;
 mod signals;
 mod stale;
 mod start;
 mod volume;
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::net::TcpListener;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +54,7 @@ use self::lists::{AskedChange, ListNews};
 use self::locks::LockService;
 use self::priority::Priority;
 use self::reload::Reload;
+use self::seldom::{News, Seldom, look};
 use self::signals::Signal;
 use self::stale::Voices;
 use self::volume::{StaleRun, Volume};
@@ -230,24 +234,25 @@ impl Daemon {
         self.carry_out();
         self.notify.say("READY=1");
         let mut alarm = Alarm::new()?;
+        let (before, behind) = (Seldom::default(), Seldom::default());
         loop {
             alarm.set(self.deadline())?;
             tokio::select! {
                 biased;
                 due = alarm.due() => due?,
-                // Writes finish rarely, and an election must not wait for one behind clients that never stop asking.
-                written = self.volume.written() => self.written(written)?,
-                Some(signal) = signals.recv() => match signal {
-                    Signal::End => return self.leave().await.map(|()| Ended::Left),
-                    Signal::Reload => self.reload.begin(&self.config, self.id, None),
-                    Signal::Tell => self.log_standing(),
+                news = before.next(|cx| {
+                    look(&mut self.volume, &mut signals, &mut self.reload, &mut self.counts, cx)
+                }) => match news {
+                    News::Written(written) => self.written(written)?,
+                    News::Signal(Signal::End) => return self.leave().await.map(|()| Ended::Left),
+                    News::Signal(Signal::Reload) => self.reload.begin(&self.config, self.id, None),
+                    News::Signal(Signal::Tell) => self.log_standing(),
+                    News::Reloaded(read) => self.reloaded(read),
+                    News::Question(question) => { let _ = question.send(self.figures()); }
                 },
-                read = self.reload.done() => self.reloaded(read),
                 () = self.priority.changes() => self.share_priority(),
-                // Few: the HTTP face asks for each scrape once.
-                question = self.counts.question() => { let _ = question.send(self.figures()); }
                 event = self.net.event() => self.network_all(event)?,
-                news = self.ledger.news() => match news {
+                news = behind.next(|cx| pin!(self.ledger.news()).poll(cx)) => match news {
                     LedgerNews::Page(asked, page) => {
                         self.pages.end(asked.client);
                         reply(&mut self.net, asked, Response::History(page));
@@ -352,6 +357,7 @@ impl Daemon {
                     elected: &mut elected,
                     frame: &mut self.frame,
                     clocks: &mut self.clocks,
+                    now,
                 };
                 done &= running.machine.carry_out(now, &mut effects);
                 running.show(elected, &mut self.publisher);

@@ -14,7 +14,7 @@ mod segments;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::mpsc::{self, RecvTimeoutError, TrySendError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use client::{
@@ -25,6 +25,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use segments::{Found, Segments};
 use types::{Epoch, InstanceId, Stamp};
 
+use crate::bounded;
 use crate::publisher::Subscriber;
 
 /// Entries and page requests that may wait for the disk.
@@ -58,8 +59,7 @@ pub enum LedgerNews<C> {
     Synced(LedgerHead),
 }
 
-/// Boxed: the queue has all its places from the beginning, and is nearly always empty.
-type Jobs<C> = SyncSender<Box<Job<C>>>;
+type Jobs<C> = bounded::Sender<Job<C>>;
 
 #[derive(Debug)]
 enum Job<C> {
@@ -77,7 +77,7 @@ impl<C: Send + 'static> Ledger<C> {
     /// reports it. `known` is the newest entry according to the state file. Called before the first socket is opened: the
     /// ledger's thread must hold none open.
     pub fn open(dir: &Path, known: Option<LedgerHead>) -> Self {
-        let (jobs, queue) = mpsc::sync_channel(QUEUE);
+        let (jobs, queue) = bounded::channel(QUEUE);
         let (sender, news) = unbounded_channel();
         let (farewell, ended) = mpsc::channel();
         let mut troubles = Vec::new();
@@ -121,7 +121,7 @@ impl<C: Send + 'static> Ledger<C> {
     /// Requests a page on behalf of a client; [`Ledger::news`] returns it, with everything appended before. False
     /// if the disk is so slow that the queue is full.
     pub fn ask(&mut self, client: C, after: Option<u64>) -> bool {
-        self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(Box::new(Job::Page { client, after })).is_ok())
+        self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(Job::Page { client, after }).is_ok())
     }
 
     /// The next requested page, or the news that entries are on the disk. Cancel-safe.
@@ -136,7 +136,7 @@ impl<C: Send + 'static> Ledger<C> {
     /// newest entry, if [`Ledger::news`] has not reported it yet; pages that were requested are not answered.
     pub fn settle(&mut self) -> Option<LedgerHead> {
         let (done, settled) = mpsc::channel();
-        self.jobs.as_ref()?.try_send(Box::new(Job::Settle(done))).ok()?;
+        self.jobs.as_ref()?.try_send(Job::Settle(done)).ok()?;
         settled.recv_timeout(FAREWELL).ok()?;
         let mut head = None;
         while let Ok(news) = self.news.try_recv() {
@@ -181,7 +181,7 @@ impl<C: Send> LedgerWriter<C> {
     fn append(&mut self, kind: LedgerKind, wall_ms: u64, boot_ns: u64) {
         let sequence = self.next_sequence.fetch_add(1, Ordering::Relaxed);
         let entry = LedgerEntry { sequence, wall_ms, boot_ns, boot_id: self.boot_id, kind };
-        let job = Box::new(Job::Append(entry));
+        let job = Job::Append(entry);
         let full = |jobs: &Jobs<C>| matches!(jobs.try_send(job), Err(TrySendError::Full(_)));
         if self.jobs.as_ref().is_some_and(full) {
             tracing::error!(sequence, "the disk is too slow for the ledger: an entry is lost");
@@ -234,7 +234,7 @@ struct Scribe<C> {
 impl<C> Scribe<C> {
     /// Runs until the event loop has ended. All queued entries are written together; a page shows all entries before
     /// it.
-    fn work(mut self, queue: &mpsc::Receiver<Box<Job<C>>>) {
+    fn work(mut self, queue: &bounded::Receiver<Job<C>>) {
         let mut signed: Option<Instant> = None;
         loop {
             if signed.is_none_or(|at| at.elapsed() >= ALIVE_EVERY) {
@@ -248,7 +248,7 @@ impl<C> Scribe<C> {
             };
             let mut batch = Vec::new();
             for job in first.into_iter().chain(queue.try_iter()) {
-                match *job {
+                match job {
                     Job::Append(entry) => batch.push(entry),
                     Job::Page { client, after } => {
                         self.write(&mut batch);

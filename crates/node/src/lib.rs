@@ -19,6 +19,7 @@
 pub mod arguments;
 pub mod as_bytes;
 pub mod binding;
+mod bounded;
 mod chaos;
 pub mod config;
 pub mod daemon;

@@ -3,18 +3,19 @@
 
 use std::time::Duration;
 
-use algorithms::catalog::mutex;
+use algorithms::catalog::mutex::{self, AnyMutex, AnyMutexTimer};
 use algorithms::drive::{Dice, Driver, Effect};
-use algorithms::{Ctx, Input, Mutex, NodeId, Protocol, Uid, View};
+use algorithms::{Ctx, Input, NodeId, Protocol, Uid, View};
 use bytes::BytesMut;
 use locks::LockName;
 use locks::catalog::{Kind, Row};
-use locks::central::{Central, CentralTimer};
+use locks::central::{Central, CentralMsg, CentralTimer};
 use locks::service::{LockSettings, LockView, ServiceCommand, ServiceEvent};
-use locks::views::{Views, ViewsSettings, ViewsTimer};
+use locks::views::{Msg, Views, ViewsSettings, ViewsTimer};
 use locks::wire::SessionId;
-use serde::de::DeserializeOwned;
 use transport::codec;
+
+use crate::as_bytes;
 
 /// What the event loop provides.
 pub(crate) trait LockSink {
@@ -71,38 +72,25 @@ struct Driven<P: LockProtocol> {
     due: Option<Duration>,
 }
 
-/// Starts the machines of the row of a mutual exclusion.
-struct StartViews(LockSetup);
-
-impl mutex::Visitor for StartViews {
-    type Output = Box<dyn LockMachine>;
-
-    fn mutex<M: Mutex>(self, _: &'static mutex::Row) -> Box<dyn LockMachine> {
-        Box::new(Driven::<Views<M>>::start(self.0))
-    }
-}
-
 /// Starts the machine of an algorithm.
-pub(crate) fn start(row: &'static Row, setup: LockSetup) -> Box<dyn LockMachine> {
+pub(crate) fn start(row: &'static Row, mut setup: LockSetup) -> Box<dyn LockMachine> {
     match row.kind {
         Kind::Central => Box::new(Driven::<Central>::start(setup)),
-        Kind::Views(row) => mutex::dispatch_live(row, StartViews(setup)).expect("`[locks] algorithm` runs live"),
+        Kind::Views(row) => {
+            setup.settings.machine = mutex::live(row);
+            Box::new(Driven::<Views<AnyMutex>>::start(setup))
+        }
     }
 }
 
 /// A lock machine, which keeps nothing on the disk, and what people may ask of it.
 trait LockProtocol:
-    Protocol<
-        Link = NodeId,
-        Message: DeserializeOwned,
-        Command = ServiceCommand,
-        Event = ServiceEvent,
-        Durable = (),
-        Settings: Send,
-    >
+    Protocol<Link = NodeId, Command = ServiceCommand, Event = ServiceEvent, Durable = (), Settings: Send>
 {
     const SERVES_EVERYWHERE: bool;
 
+    /// Reads a message of another member; `None` if the bytes are none.
+    fn read(settings: &Self::Settings, bytes: &[u8]) -> Option<Self::Message>;
     fn settings(settings: ViewsSettings) -> Self::Settings;
     fn owes(&self) -> bool;
     fn locks(&self, from: Option<&LockName>, most: usize) -> Option<Vec<LockView>>;
@@ -116,6 +104,10 @@ trait LockProtocol:
 
 impl LockProtocol for Central {
     const SERVES_EVERYWHERE: bool = false;
+
+    fn read(_: &LockSettings, bytes: &[u8]) -> Option<CentralMsg> {
+        codec::decode(bytes).ok()
+    }
 
     fn settings(settings: ViewsSettings) -> LockSettings {
         settings.locks
@@ -142,8 +134,12 @@ impl LockProtocol for Central {
     }
 }
 
-impl<M: Mutex> LockProtocol for Views<M> {
+impl LockProtocol for Views<AnyMutex> {
     const SERVES_EVERYWHERE: bool = true;
+
+    fn read(settings: &ViewsSettings, bytes: &[u8]) -> Option<Msg<AnyMutex>> {
+        as_bytes::read_locks(settings.machine?, bytes).ok()
+    }
 
     fn settings(settings: ViewsSettings) -> ViewsSettings {
         settings
@@ -161,7 +157,7 @@ impl<M: Mutex> LockProtocol for Views<M> {
         self.table(Some(name), 1).pop().filter(|view| view.name == *name)
     }
 
-    fn expiry(session: SessionId) -> ViewsTimer<M::Timer> {
+    fn expiry(session: SessionId) -> ViewsTimer<AnyMutexTimer> {
         ViewsTimer::Session(session)
     }
 }
@@ -191,10 +187,8 @@ impl<P: LockProtocol> Driven<P> {
 
 impl<P: LockProtocol> LockMachine for Driven<P> {
     fn frame(&mut self, from: NodeId, payload: &[u8]) -> bool {
-        match codec::decode(payload) {
-            Ok(message) => self.step(Input::Message { from, message }),
-            Err(_) => return false,
-        }
+        let Some(message) = P::read(&self.settings, payload) else { return false };
+        self.step(Input::Message { from, message });
         true
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::TrySendError;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::{Registry, reload};
 
-use crate::descriptors;
+use crate::{bounded, descriptors};
 
 /// Lines that were dropped since the start of the process.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
@@ -59,7 +59,7 @@ pub fn set_level(level: &str) -> bool {
 /// Starts logging; the filter comes from `CONCLAVE_LOG` (such as `debug` or `transport=trace`), else it is `level`. Called
 /// before the first socket is opened: the log's thread must hold none open.
 pub fn init(format: Format, level: &str) -> io::Result<()> {
-    let (lines, queue) = sync_channel(QUEUE);
+    let (lines, queue) = bounded::channel(QUEUE);
     let dropped = Arc::new(AtomicU64::new(0));
     let sink = Sink { lines, dropped: dropped.clone() };
     descriptors::spawn("log", move || print_all(&queue, &dropped))?;
@@ -83,7 +83,7 @@ pub fn drain() {
 
 #[derive(Clone, Debug)]
 struct Sink {
-    lines: SyncSender<Vec<u8>>,
+    lines: bounded::Sender<Vec<u8>>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -114,8 +114,8 @@ impl Write for Sink {
     }
 }
 
-fn print_all(queue: &Receiver<Vec<u8>>, dropped: &AtomicU64) {
-    for line in queue {
+fn print_all(queue: &bounded::Receiver<Vec<u8>>, dropped: &AtomicU64) {
+    for line in queue.iter() {
         let lost = dropped.swap(0, Ordering::Relaxed);
         let mut err = io::stderr().lock();
         if lost > 0 {

@@ -1,11 +1,19 @@
 //! The registry of mutual exclusions, beside that of elections: every harness iterates it, and the one dispatch from a
 //! name to a type is here.
 
+use std::fmt::{self, Debug};
+
+use serde::{Serialize, Serializer};
+
+use super::any_mutex;
+use super::{LinkNumber, Reader};
 use crate::election::bully::Bully;
+use crate::mutex::clock::Stamp;
 use crate::mutex::{
-    Mutex, by_election, central, lamport, maekawa, raymond, ricart_agrawala, ricart_agrawala_readers, suzuki_kasami,
-    token_ring, zookeeper, zookeeper_herd,
+    Mutex, MutexSettings, Section, Stage, Want, by_election, central, lamport, maekawa, raymond, ricart_agrawala,
+    ricart_agrawala_readers, suzuki_kasami, token_ring, zookeeper, zookeeper_herd,
 };
+use crate::protocol::{Ctx, Input, Kind, Message, Outbox, Protocol};
 use crate::theory::mutex::{self as theory, Cost};
 use types::Topology;
 
@@ -62,34 +70,34 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ROWS.iter().map(|row| row.name)
 }
 
-macro_rules! visit {
-    (Live $visitor:ident $machine:ty, $row:ident) => {
-        Some($visitor.mutex::<$machine>($row))
-    };
-    (Simulated $visitor:ident $machine:ty, $row:ident) => {
-        None
-    };
+/// The machine of a row that may run everywhere; `None` for a row of simulations.
+pub fn live(row: &Row) -> Option<LiveMutex> {
+    let at = ROWS.iter().position(|known| known.name == row.name)?;
+    LIVE.get(at).copied()
 }
 
-/// Lists a row per line, with its [`Purpose`] and the type that implements it.
+/// Lists a row per line with the type that implements it; live ones have a name in [`LiveMutex`].
 macro_rules! catalog {
-    ($($purpose:ident $machine:ty => $row:expr;)*) => {
-        pub static ROWS: &[Row] = &[$(Row { purpose: Purpose::$purpose, ..$row }),*];
+    (
+        live { $($variant:ident: $machine:ty => $row:expr;)* }
+        simulated { $($simulated:ty => $simulated_row:expr;)* }
+    ) => {
+        pub static ROWS: &[Row] = &[
+            $(Row { purpose: Purpose::Live, ..$row },)*
+            $(Row { purpose: Purpose::Simulated, ..$simulated_row },)*
+        ];
+
+        /// Of the first rows, which are the live ones.
+        const LIVE: &[LiveMutex] = &[$(LiveMutex::$variant),*];
+
+        any_mutex! { $($variant: $machine;)* }
 
         /// The only place where a name becomes a type.
         pub fn dispatch<V: Visitor>(row: &'static Row, visitor: V) -> V::Output {
             let at = ROWS.iter().position(|known| known.name == row.name).expect("rows come from this catalog");
             let mut index = 0..;
             $(if index.next() == Some(at) { return visitor.mutex::<$machine>(row); })*
-            unreachable!("every row has a type")
-        }
-
-        /// The same for rows that may run everywhere: a visitor that runs no others is not compiled for them. `None` for a
-        /// row of simulations.
-        pub fn dispatch_live<V: Visitor>(row: &'static Row, visitor: V) -> Option<V::Output> {
-            let at = ROWS.iter().position(|known| known.name == row.name).expect("rows come from this catalog");
-            let mut index = 0..;
-            $(if index.next() == Some(at) { return visit!($purpose visitor $machine, row); })*
+            $(if index.next() == Some(at) { return visitor.mutex::<$simulated>(row); })*
             unreachable!("every row has a type")
         }
     };
@@ -110,94 +118,98 @@ const MESH: Row = Row {
 };
 
 catalog! {
-    Live central::Central => Row {
-        name: "central",
-        paper: "textbook queue at one member",
-        assumes: "reliable links in any order, no failure",
-        cost: theory::central,
-        ..MESH
-    };
-    Live token_ring::TokenRing => Row {
-        name: "token-ring",
-        paper: "Le Lann 1977",
-        topology: Topology::Ring,
-        assumes: "unidirectional ring, one token, no failure",
-        endless: true,
-        cost: theory::token_ring,
-        ..MESH
-    };
-    Live lamport::Lamport => Row {
-        name: "lamport",
-        paper: "Lamport 1978",
-        assumes: "FIFO links, no failure",
-        links: Links::Fifo,
-        fair: true,
-        cost: theory::lamport,
-        ..MESH
-    };
-    Live ricart_agrawala::RicartAgrawala => Row {
-        name: "ricart-agrawala",
-        paper: "Ricart & Agrawala 1981",
-        assumes: "reliable links in any order, no failure",
-        fair: true,
-        cost: theory::ricart_agrawala,
-        ..MESH
-    };
-    Live ricart_agrawala_readers::RicartAgrawalaReaders => Row {
-        name: "ricart-agrawala-readers",
-        paper: "Ricart & Agrawala 1981, readers and writers",
-        assumes: "reliable links in any order, no failure",
-        fair: true,
-        shared: true,
-        cost: theory::ricart_agrawala,
-        ..MESH
-    };
-    Live maekawa::Maekawa => Row {
-        name: "maekawa",
-        paper: "Maekawa 1985, repaired by Sanders 1987",
-        assumes: "FIFO links, no failure",
-        links: Links::Fifo,
-        cost: theory::maekawa,
-        ..MESH
-    };
-    Live suzuki_kasami::SuzukiKasami => Row {
-        name: "suzuki-kasami",
-        paper: "Suzuki & Kasami 1985",
-        assumes: "reliable links in any order, no failure",
-        cost: theory::suzuki_kasami,
-        ..MESH
-    };
-    Live raymond::Raymond => Row {
-        name: "raymond",
-        paper: "Raymond 1989",
-        assumes: "a tree of reliable links in any order, no failure",
-        cost: theory::raymond,
-        ..MESH
-    };
-    Simulated by_election::ByElection<Bully> => Row {
-        name: "by-election",
-        paper: "reduction to election (textbook form of Garcia-Molina 1982)",
-        assumes: "FIFO links, an answer takes at most T, no failure",
-        links: Links::Fifo,
-        cost: theory::by_election,
-        ..MESH
-    };
-    Simulated zookeeper::Predecessor => Row {
-        name: "zookeeper",
-        paper: "lock recipe of Hunt, Konar, Junqueira & Reed 2010",
-        assumes: "FIFO links, no failure",
-        links: Links::Fifo,
-        cost: theory::zookeeper,
-        ..MESH
-    };
-    Simulated zookeeper_herd::Herd => Row {
-        name: "zookeeper-herd",
-        paper: "lock recipe with a herd, as Hunt, Konar, Junqueira & Reed 2010 warn of",
-        assumes: "FIFO links, no failure",
-        links: Links::Fifo,
-        cost: theory::zookeeper_herd,
-        ..MESH
-    };
+    live {
+        Central: central::Central => Row {
+            name: "central",
+            paper: "textbook queue at one member",
+            assumes: "reliable links in any order, no failure",
+            cost: theory::central,
+            ..MESH
+        };
+        TokenRing: token_ring::TokenRing => Row {
+            name: "token-ring",
+            paper: "Le Lann 1977",
+            topology: Topology::Ring,
+            assumes: "unidirectional ring, one token, no failure",
+            endless: true,
+            cost: theory::token_ring,
+            ..MESH
+        };
+        Lamport: lamport::Lamport => Row {
+            name: "lamport",
+            paper: "Lamport 1978",
+            assumes: "FIFO links, no failure",
+            links: Links::Fifo,
+            fair: true,
+            cost: theory::lamport,
+            ..MESH
+        };
+        RicartAgrawala: ricart_agrawala::RicartAgrawala => Row {
+            name: "ricart-agrawala",
+            paper: "Ricart & Agrawala 1981",
+            assumes: "reliable links in any order, no failure",
+            fair: true,
+            cost: theory::ricart_agrawala,
+            ..MESH
+        };
+        RicartAgrawalaReaders: ricart_agrawala_readers::RicartAgrawalaReaders => Row {
+            name: "ricart-agrawala-readers",
+            paper: "Ricart & Agrawala 1981, readers and writers",
+            assumes: "reliable links in any order, no failure",
+            fair: true,
+            shared: true,
+            cost: theory::ricart_agrawala,
+            ..MESH
+        };
+        Maekawa: maekawa::Maekawa => Row {
+            name: "maekawa",
+            paper: "Maekawa 1985, repaired by Sanders 1987",
+            assumes: "FIFO links, no failure",
+            links: Links::Fifo,
+            cost: theory::maekawa,
+            ..MESH
+        };
+        SuzukiKasami: suzuki_kasami::SuzukiKasami => Row {
+            name: "suzuki-kasami",
+            paper: "Suzuki & Kasami 1985",
+            assumes: "reliable links in any order, no failure",
+            cost: theory::suzuki_kasami,
+            ..MESH
+        };
+        Raymond: raymond::Raymond => Row {
+            name: "raymond",
+            paper: "Raymond 1989",
+            assumes: "a tree of reliable links in any order, no failure",
+            cost: theory::raymond,
+            ..MESH
+        };
+    }
+    simulated {
+        by_election::ByElection<Bully> => Row {
+            name: "by-election",
+            paper: "reduction to election (textbook form of Garcia-Molina 1982)",
+            assumes: "FIFO links, an answer takes at most T, no failure",
+            links: Links::Fifo,
+            cost: theory::by_election,
+            ..MESH
+        };
+        zookeeper::Predecessor => Row {
+            name: "zookeeper",
+            paper: "lock recipe of Hunt, Konar, Junqueira & Reed 2010",
+            assumes: "FIFO links, no failure",
+            links: Links::Fifo,
+            cost: theory::zookeeper,
+            ..MESH
+        };
+        zookeeper_herd::Herd => Row {
+            name: "zookeeper-herd",
+            paper: "lock recipe with a herd, as Hunt, Konar, Junqueira & Reed 2010 warn of",
+            assumes: "FIFO links, no failure",
+            links: Links::Fifo,
+            cost: theory::zookeeper_herd,
+            ..MESH
+        };
+    }
 }
 
 #[cfg(test)]
@@ -218,6 +230,22 @@ mod tests {
         type Output = (Topology, bool);
         fn mutex<M: Mutex>(self, _: &'static Row) -> (Topology, bool) {
             (<M::Link as crate::view::TypedLink>::TOPOLOGY, M::SHARED)
+        }
+    }
+
+    #[test]
+    fn any_machine_has_the_links_and_modes_of_the_machine_that_its_settings_name() {
+        for row in ROWS {
+            let live = live(row);
+            assert_eq!(live.is_some(), row.purpose == Purpose::Live, "{}", row.name);
+            if live.is_some() {
+                assert_eq!(
+                    (AnyMutex::topology(live), AnyMutex::shares(live)),
+                    (row.topology, row.shared),
+                    "{}",
+                    row.name
+                );
+            }
         }
     }
 

@@ -28,13 +28,13 @@ pub mod zookeeper_herd;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::mutex::LiveMutex;
 use crate::protocol::{Kind, Outbox, Protocol};
 use crate::view::TypedLink;
 use clock::Stamp;
-use types::{NodeId, Token};
+use types::{NodeId, Token, Topology};
 
 /// The two commands of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -86,11 +86,13 @@ pub struct MutexSettings {
     /// How long a member keeps a circulating token that it does not need. Zero passes it on at once, as in the papers:
     /// a driver then ends its run itself, because the token never rests.
     pub idle_hold: Duration,
+    /// Which machine [`AnyMutex`](crate::catalog::mutex::AnyMutex) is; the others do not look at it.
+    pub machine: Option<LiveMutex>,
 }
 
 impl Default for MutexSettings {
     fn default() -> Self {
-        MutexSettings { holder: None, floor: Token(0), clock: 0, idle_hold: Duration::ZERO }
+        MutexSettings { holder: None, floor: Token(0), clock: 0, idle_hold: Duration::ZERO, machine: None }
     }
 }
 
@@ -111,17 +113,20 @@ impl Stage {
 }
 
 pub trait Mutex:
-    Protocol<
-        Link: TypedLink,
-        Message: DeserializeOwned,
-        Command = Want,
-        Event = Section,
-        Settings = MutexSettings,
-        Durable = (),
-    >
+    Protocol<Link: TypedLink, Command = Want, Event = Section, Settings = MutexSettings, Durable = ()>
 {
     /// May readers be inside together?
     const SHARED: bool = false;
+
+    /// Of its links. `machine`: see [`MutexSettings::machine`], here and below.
+    fn topology(_machine: Option<LiveMutex>) -> Topology {
+        <Self::Link as TypedLink>::TOPOLOGY
+    }
+
+    /// May readers be inside together?
+    fn shares(_machine: Option<LiveMutex>) -> bool {
+        Self::SHARED
+    }
 
     fn stage(&self) -> Stage;
 

@@ -36,6 +36,7 @@ impl Plan<'_> {
             floor: FLOOR,
             clock: self.clocks.get(at).copied().unwrap_or_default(),
             idle_hold: if self.restless { Duration::ZERO } else { Duration::from_millis(1) },
+            machine: None,
         }
     }
 }

@@ -135,7 +135,7 @@ where
             out.cancel_timer(ViewsTimer::Machine(number, timer));
         }
         self.full = None;
-        self.view = machine_view::<M::Link>(ctx.view, &set);
+        self.view = machine_view(M::topology(ctx.settings.machine), ctx.view, &set);
         self.seat.sit(view, leader, set, false);
         self.seat.broken = !self.apart(ctx.me.id).is_empty();
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use algorithms::{Mutex, Protocol, TypedLink, View};
+use algorithms::{Mutex, Protocol, View};
 use types::{NodeId, Token};
 
 use super::messages::Kept;
@@ -161,12 +161,12 @@ impl<M: Mutex> Locks<M> {
     }
 }
 
-/// The participants of a view as machines of this kind see them.
-pub fn machine_view<L: TypedLink>(all: &View, set: &[NodeId]) -> View {
+/// The participants of a view as machines with such links see them.
+pub fn machine_view(topology: types::Topology, all: &View, set: &[NodeId]) -> View {
     let mut members: Vec<_> = all.members().iter().copied().filter(|member| set.contains(&member.id)).collect();
     let unknown = set.iter().filter(|&&id| !all.contains(id)).map(|id| types::Uid::plain(id.0));
     members.extend(unknown);
-    match L::TOPOLOGY {
+    match topology {
         types::Topology::Ring => View::ring(members),
         types::Topology::Mesh | types::Topology::Graph => View::mesh(members),
     }

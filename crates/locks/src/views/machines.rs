@@ -17,7 +17,7 @@ where
 {
     fn machine_settings(&self, ctx: &Context<'_>, begins: Option<NodeId>) -> MutexSettings {
         let (floor, idle_hold) = (self.seat.floor(), ctx.settings.idle_hold);
-        MutexSettings { holder: begins, floor, idle_hold, ..MutexSettings::default() }
+        MutexSettings { holder: begins, floor, idle_hold, machine: ctx.settings.machine, clock: 0 }
     }
 
     /// Runs a step of a machine, or its start, and carries out its effects. Returns how many messages it sent.

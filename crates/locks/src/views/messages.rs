@@ -109,6 +109,25 @@ pub enum ViewsMsg<L, X> {
     Left { view: ViewId, name: LockName },
 }
 
+impl<L, X> ViewsMsg<L, X> {
+    /// The same with another message of the algorithm inside, if there is one inside.
+    pub fn with_message<Y, E>(self, message: impl FnOnce(X) -> Result<Y, E>) -> Result<ViewsMsg<L, Y>, E> {
+        Ok(match self {
+            ViewsMsg::InView { view, name, link, message: inner } => {
+                ViewsMsg::InView { view, name, link, message: message(inner)? }
+            }
+            ViewsMsg::Knock { apart } => ViewsMsg::Knock { apart },
+            ViewsMsg::Beat { view, number, condition } => ViewsMsg::Beat { view, number, condition },
+            ViewsMsg::BeatAck { view, number } => ViewsMsg::BeatAck { view, number },
+            ViewsMsg::Freeze { view, set, fresh } => ViewsMsg::Freeze { view, set, fresh },
+            ViewsMsg::Frozen { view, part, held, last } => ViewsMsg::Frozen { view, part, held, last },
+            ViewsMsg::Thaw { view, part, holders, last } => ViewsMsg::Thaw { view, part, holders, last },
+            ViewsMsg::Wake { view, name } => ViewsMsg::Wake { view, name },
+            ViewsMsg::Left { view, name } => ViewsMsg::Left { view, name },
+        })
+    }
+}
+
 impl<L: Data, X: Data> Message for ViewsMsg<L, X> {
     const KINDS: &'static [Kind] = &[
         Kind::mutex("knock"),

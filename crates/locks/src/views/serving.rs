@@ -295,7 +295,7 @@ where
         let session = self.clients.sessions.get_mut(&id).ok_or(Refusal::NotHeld)?;
         match mode {
             Mode::Exclusive => {}
-            Mode::Shared if M::SHARED => {}
+            Mode::Shared if M::shares(ctx.settings.machine) => {}
             Mode::Shared | Mode::Slots(_) => return Err(Refusal::ModeUnsupported),
         }
         if session.claims_name(name) {

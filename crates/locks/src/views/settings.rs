@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use algorithms::catalog::mutex::LiveMutex;
+
 use crate::service::LockSettings;
 
 /// What the operator chose for an algorithm that runs in views.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ViewsSettings {
     pub locks: LockSettings,
+    /// The algorithm, where the machines are [`AnyMutex`](algorithms::catalog::mutex::AnyMutex).
+    pub machine: Option<LiveMutex>,
     /// How long the word of the leader lasts: a member that the leader has not heard for this long is out, and no client
     /// of it acts any more. The same at all members of a cluster.
     pub tenancy: Duration,
@@ -32,6 +36,7 @@ impl Default for ViewsSettings {
     fn default() -> Self {
         ViewsSettings {
             locks: LockSettings::default(),
+            machine: None,
             tenancy: Duration::from_secs(5),
             beat: Duration::from_millis(500),
             try_for: Duration::from_millis(100),

@@ -40,6 +40,8 @@ pub(super) struct Effects<'a> {
     pub(super) elected: &'a mut bool,
     pub(super) frame: &'a mut BytesMut,
     pub(super) clocks: &'a mut PeerClocks,
+    /// When the effects are carried out, since boot.
+    pub(super) now: Duration,
 }
 
 impl EffectSink for Effects<'_> {
@@ -117,11 +119,10 @@ pub(super) fn share_cluster_id(process: &ProcessState, net: &Net, id: ClusterId)
 impl Effects<'_> {
     /// Adds a reading of our clock to the bytes for this peer, from time to time.
     fn stamp(&mut self, to: NodeId) {
-        let now = since_boot();
-        if self.clocks.stamp_due(to, now) {
+        if self.clocks.stamp_due(to, self.now) {
             self.frame.clear();
             self.frame.put_u16(InstanceId::CLOCKS.0);
-            self.frame.put_u64(now.as_nanos() as u64);
+            self.frame.put_u64(since_boot().as_nanos() as u64);
             self.net.send(to.0, self.frame);
         }
     }

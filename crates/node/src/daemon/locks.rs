@@ -89,6 +89,11 @@ impl LockService {
         self.machine.as_mut().is_some_and(|machine| machine.frame(from, payload))
     }
 
+    /// Does this cluster grant locks?
+    pub(super) fn has_machine(&self) -> bool {
+        self.machine.is_some()
+    }
+
     /// `leads`: does the lease still run? Once it has ended, so has the office, before any other input: the next clerk may have
     /// confirmed what this one is about to give on.
     pub(super) fn tick(&mut self, now: Duration, leads: bool) {
@@ -206,6 +211,10 @@ impl Daemon {
     /// The facts of this turn, due timers, the end of the turn, and the effects of all of it. True if the election has more to
     /// do.
     pub(super) fn carry_out_locks(&mut self, now: Duration) -> bool {
+        if !self.locks.has_machine() {
+            self.locks.news.clear();
+            return false;
+        }
         // Timers, facts and messages of this turn have been read: acknowledgements need a lease that still holds.
         let leads = self.leads_now();
         self.locks.tick(now, leads);
@@ -224,10 +233,7 @@ impl Daemon {
             buffer,
             ..
         } = &mut self.locks;
-        let Some(machine) = machine else {
-            news.clear();
-            return false;
-        };
+        let Some(machine) = machine else { return false };
         // A new leader announces the list in force behind its leadership; the office begins with that list.
         news.sort_by_key(|fact| !matches!(fact, ServiceCommand::Voters(_)));
         if *classic && leads && news.iter().any(|fact| matches!(fact, ServiceCommand::Leader(_))) {

@@ -1,6 +1,6 @@
 //! What the transport reports becomes input of the instances.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use algorithms::NodeId;
 use anyhow::bail;
@@ -26,10 +26,12 @@ impl Daemon {
         // Due timers come first: a lease that ended while this process was paused has ended.
         let now = since_boot();
         self.instances.values_mut().for_each(|running| running.machine.tick(now));
-        let leads = self.leads_at(now);
-        self.locks.tick(now, leads);
+        if self.locks.has_machine() {
+            let leads = self.leads_at(now);
+            self.locks.tick(now, leads);
+        }
         match event {
-            NetEvent::Frame { from, payload } => self.frame_of(NodeId(from), payload),
+            NetEvent::Frame { from, payload } => self.frame_of(NodeId(from), payload, now),
             NetEvent::Up { peer, incarnation } => {
                 self.duplicates.connected(peer);
                 self.voices.forget(NodeId(peer));
@@ -70,7 +72,7 @@ impl Daemon {
     }
 
     /// What a peer of a later version sends and this version does not know is skipped; other peers are disconnected.
-    fn frame_of(&mut self, from: NodeId, mut payload: Bytes) {
+    fn frame_of(&mut self, from: NodeId, mut payload: Bytes, now: Duration) {
         let newer = self.net.speaks_newer(from.0) || is_next_for_a_test();
         let instance = (payload.len() >= 2).then(|| InstanceId(payload.get_u16()));
         if instance == Some(InstanceId::CLOCKS)
@@ -78,7 +80,7 @@ impl Daemon {
         {
             return self.clock_read(from, u64::from_be_bytes(reading));
         }
-        self.process.received(from);
+        self.process.received(from, now);
         if instance == Some(InstanceId::LOCKS) {
             if !self.locks.frame(from, &payload) && !newer {
                 tracing::warn!(peer = from.0, "sent bytes that are no message of the lock service: connection closed");

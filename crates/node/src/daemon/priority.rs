@@ -16,7 +16,8 @@ use crate::publisher::Subscription;
 pub(super) struct Priority {
     /// By an operator, on the disk.
     ordered: Option<u32>,
-    printed: watch::Receiver<Option<u32>>,
+    /// By the command, if there is one.
+    printed: Option<watch::Receiver<Option<u32>>>,
     /// By a config that was read again; `None`: that of the member list.
     configured: Option<u32>,
     /// Orders that are on their way to the disk, in order.
@@ -26,14 +27,14 @@ pub(super) struct Priority {
 impl Priority {
     /// `printed`: by the command, if there is one.
     pub(super) fn new(ordered: Option<u32>, printed: Option<watch::Receiver<Option<u32>>>) -> Self {
-        let printed = printed.unwrap_or_else(|| watch::channel(None).1);
         Priority { ordered, printed, configured: None, waiting: Vec::new() }
     }
 
     /// Ends when the command prints another number. Cancel-safe.
     pub(super) async fn changes(&mut self) {
-        if self.printed.changed().await.is_err() {
-            // The command has ended with its thread, or there is none.
+        let Some(printed) = &mut self.printed else { return std::future::pending().await };
+        if printed.changed().await.is_err() {
+            // The command has ended with its thread.
             std::future::pending::<()>().await;
         }
     }
@@ -43,7 +44,7 @@ impl Priority {
     }
 
     fn now(&self) -> Option<(u32, PriorityBy)> {
-        let printed = *self.printed.borrow();
+        let printed = self.printed.as_ref().and_then(|printed| *printed.borrow());
         let by = |value: Option<u32>, by| value.map(|value| (value, by));
         by(self.ordered, PriorityBy::Operator)
             .or_else(|| by(printed, PriorityBy::Command))

@@ -30,7 +30,7 @@ const WAITING_MAX: usize = 16;
 const KEYS_MAX: usize = 100;
 
 /// What was read, and the request that asked for it.
-type Read = (Result<Box<Fresh>, Problems>, Option<Subscription>);
+pub(super) type Read = (Result<Box<Fresh>, Problems>, Option<Subscription>);
 
 /// All files, found usable.
 pub(super) struct Fresh {
