@@ -110,10 +110,11 @@ impl ProcessState {
         self.change(to, |peer| peer.sent += 1);
     }
 
-    pub(crate) fn received(&self, from: NodeId) {
+    /// `now`: since boot.
+    pub(crate) fn received(&self, from: NodeId, now: Duration) {
         self.change(from, |peer| {
             peer.received += 1;
-            peer.last_heard = Some(since_boot());
+            peer.last_heard = Some(now);
         });
     }
 
@@ -449,7 +450,7 @@ mod tests {
         let state = state(Safety::Quorum);
         for id in [2, 3] {
             state.process.linked(NodeId(id), true);
-            state.process.received(NodeId(id));
+            state.process.received(NodeId(id), since_boot());
             state.process.sent(NodeId(id));
         }
         state.process.set_members(Uid { priority: 5, id: NodeId(1) }, [4, 3].map(NodeId).into_iter());
@@ -463,7 +464,7 @@ mod tests {
     fn links_and_traffic_are_seen_by_other_threads() {
         let state = Arc::new(state(Safety::Classic));
         state.process.linked(NodeId(2), true);
-        state.process.received(NodeId(2));
+        state.process.received(NodeId(2), since_boot());
         state.process.sent(NodeId(2));
         state.process.sent(NodeId(9));
         let seen = Arc::clone(&state);

@@ -27,7 +27,7 @@ impl Daemon {
             return self.drop_client(client);
         };
         let asked = Subscription { client, call };
-        let refusal = self.clients.refusal(client, self.net.client_address(client), &request);
+        let refusal = self.clients.refusal(client, || self.net.client_address(client), &request);
         let answer = match request {
             _ if refusal.is_some() => refusal,
             Request::Lock(message) => self.lock_message(asked, message, now),

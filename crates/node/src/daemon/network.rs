@@ -1,6 +1,6 @@
 //! What the transport reports becomes input of the instances.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use algorithms::NodeId;
 use anyhow::bail;
@@ -13,23 +13,40 @@ use super::Daemon;
 
 impl Daemon {
     /// Handles all events that are ready: events that arrived together are one turn.
+    ///
+    /// All of them were read from their connections before the first is handled. So one look at the clock is later than the
+    /// reading of every frame of clients behind it: a message to the clerk must not be compared with an earlier moment than that.
     pub(super) fn network_all(&mut self, first: NetEvent) -> anyhow::Result<()> {
         let mut next = Some(first);
+        let mut looked = None;
         while let Some(event) = next {
-            self.network(event)?;
+            let of_client = matches!(event, NetEvent::ClientFrame { .. });
+            let now = looked.filter(|_| of_client).unwrap_or_else(|| self.look_at_the_clock());
+            looked = Some(now).filter(|_| of_client);
+            self.handle(event, now)?;
             next = self.net.queued();
         }
         Ok(())
     }
 
     pub(super) fn network(&mut self, event: NetEvent) -> anyhow::Result<()> {
-        // Due timers come first: a lease that ended while this process was paused has ended.
+        let now = self.look_at_the_clock();
+        self.handle(event, now)
+    }
+
+    /// Due timers come before what arrived: a lease that ended while this process was paused has ended.
+    fn look_at_the_clock(&mut self) -> Duration {
         let now = since_boot();
         self.instances.values_mut().for_each(|running| running.machine.tick(now));
         let leads = self.leads_at(now);
         self.locks.tick(now, leads);
+        now
+    }
+
+    /// `now`: read from the clock after the event was there.
+    fn handle(&mut self, event: NetEvent, now: Duration) -> anyhow::Result<()> {
         match event {
-            NetEvent::Frame { from, payload } => self.frame_of(NodeId(from), payload),
+            NetEvent::Frame { from, payload } => self.frame_of(NodeId(from), payload, now),
             NetEvent::Up { peer, incarnation } => {
                 self.duplicates.connected(peer);
                 self.voices.forget(NodeId(peer));
@@ -70,7 +87,7 @@ impl Daemon {
     }
 
     /// What a peer of a later version sends and this version does not know is skipped; other peers are disconnected.
-    fn frame_of(&mut self, from: NodeId, mut payload: Bytes) {
+    fn frame_of(&mut self, from: NodeId, mut payload: Bytes, now: Duration) {
         let newer = self.net.speaks_newer(from.0) || is_next_for_a_test();
         let instance = (payload.len() >= 2).then(|| InstanceId(payload.get_u16()));
         if instance == Some(InstanceId::CLOCKS)
@@ -78,7 +95,7 @@ impl Daemon {
         {
             return self.clock_read(from, u64::from_be_bytes(reading));
         }
-        self.process.received(from);
+        self.process.received(from, now);
         if instance == Some(InstanceId::LOCKS) {
             if !self.locks.frame(from, &payload) && !newer {
                 tracing::warn!(peer = from.0, "sent bytes that are no message of the lock service: connection closed");
