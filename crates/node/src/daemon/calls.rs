@@ -43,7 +43,7 @@ impl Daemon {
         let instance = if request.is_about_locks() { InstanceId::ELECTION } else { instance };
         let Some(running) = self.instances.get(&instance) else { return Some(unknown(instance)) };
         Some(match *request {
-            Request::Status => Response::Status(running.shown.status()),
+            Request::Status => Response::Status(Box::new(running.shown.status())),
             Request::Watch { everything } => {
                 let Some(now) = self.present(instance) else { return Some(unknown(instance)) };
                 if self.publisher.watchers.add(asked, instance, everything) {
