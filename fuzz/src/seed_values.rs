@@ -13,7 +13,7 @@ pub fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         all.push(("request", request.name().to_owned(), encoded(&call)));
     }
     let replies = [
-        ("status", Response::Status(MemberStatus::example())),
+        ("status", Response::Status(Box::new(MemberStatus::example()))),
         ("failed", Response::Failed { reason: "no".to_owned(), code: FailCode::Refused }),
         ("gap", Response::Gap { missed: 3 }),
     ];

@@ -183,9 +183,9 @@ impl Request {
 
 /// An answer of a member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[allow(clippy::large_enum_variant)] // one at a time, decoded and consumed at once
 pub enum Response {
-    Status(MemberStatus),
+    /// In a box: every answer to a lock session would otherwise be moved in a place as large as this.
+    Status(Box<MemberStatus>),
     Announced(Announcement),
     Done,
     Failed {

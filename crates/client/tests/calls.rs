@@ -55,7 +55,7 @@ fn replies() -> Vec<Vec<u8>> {
     let page = LedgerPage { entries, more: true, troubles, proof: LedgerProof::default() };
     let status = MemberStatus { election: Some(cost), faults: vec!["cut".into()], ..MemberStatus::example() };
     let others = [
-        Response::Status(status),
+        Response::Status(Box::new(status)),
         Response::Failed { reason: "no".into(), code: FailCode::Refused },
         Response::History(page),
         Response::Gap { missed: 3 },

@@ -306,7 +306,6 @@ impl Daemon {
         while self.carry_out_locks(now) {
             done = self.carry_out_instances(now);
         }
-        self.dial_links();
         // Peers before watchers: the next member must not wait until all watchers have been told.
         self.net.flush();
         self.publisher.tell_watchers(&mut self.net, now);
@@ -329,10 +328,12 @@ impl Daemon {
         self.publisher.tell_subscribers();
     }
 
-    /// Returns false if an instance has effects that wait for the disk.
+    /// Returns false if an instance has effects that wait for the disk. An instance to which nothing has happened is left alone:
+    /// most turns of a clerk and its voters are about locks.
     fn carry_out_instances(&mut self, now: Duration) -> bool {
         let mut suspected = Vec::new();
         let mut news = ListNews::default();
+        let mut worked = false;
         loop {
             let mut done = true;
             for (&instance, running) in &mut self.instances {
@@ -341,6 +342,10 @@ impl Daemon {
                     running.machine.command(Command::Attached(attached));
                 }
                 running.machine.tick(now);
+                if running.rests() {
+                    continue;
+                }
+                worked = true;
                 let mut elected = false;
                 let mut effects = Effects {
                     instance,
@@ -364,6 +369,9 @@ impl Daemon {
             }
             let changed = self.lists_changed(&mut news);
             if suspected.is_empty() && !changed {
+                if worked {
+                    self.dial_links();
+                }
                 return done;
             }
             for peer in suspected.drain(..) {
@@ -471,6 +479,11 @@ impl Daemon {
 }
 
 impl Running {
+    /// Has nothing happened that would have effects or be shown?
+    fn rests(&self) -> bool {
+        self.machine.rests() && self.attached.is_empty() && !self.shown.has_attached()
+    }
+
     /// Publishes what the last effects have changed.
     fn show(&mut self, elected: bool, publisher: &mut Publisher) {
         self.shown.set_election_messages(self.machine.algorithm_messages());

@@ -62,6 +62,8 @@ pub(crate) trait Instance: Send {
     fn deadline(&self) -> Option<Duration>;
     /// The oldest write of its kind is on the disk: the barrier is open, or the background record is safe.
     fn written(&mut self, barrier: bool);
+    /// Has nothing happened since its effects were carried out, and does none wait for the disk?
+    fn rests(&self) -> bool;
     /// Carries out the effects that are not behind a barrier. False if some effects wait for the disk.
     fn carry_out(&mut self, now: Duration, sink: &mut dyn EffectSink) -> bool;
     /// The standing of the machine itself: its last announcement may still wait for the disk.
@@ -143,6 +145,8 @@ struct MemberInstance<A: Authority> {
     traffic: Traffic,
     dice: Dice,
     buffer: BytesMut,
+    /// Something has happened since effects were carried out last.
+    stirred: bool,
 }
 
 fn context(setup: &Setup, dice: u64) -> Context<'_> {
@@ -158,10 +162,11 @@ impl<A: Authority> MemberInstance<A> {
         let (stores, buffer) = (VecDeque::new(), BytesMut::new());
         let kinds = row.algorithm.kinds();
         let (meter, traffic) = (ElectionMeter::new(setup.me.id, kinds), Traffic::new(kinds));
-        Ok(MemberInstance { row, setup, driver, stores, meter, traffic, dice, buffer })
+        Ok(MemberInstance { row, setup, driver, stores, meter, traffic, dice, buffer, stirred: true })
     }
 
     fn step(&mut self, input: Input<Member<AnyElection, A>>) {
+        self.stirred = true;
         let joined = match &input {
             Input::Message { message: Envelope::Join { round, .. }, .. } => Some(*round),
             _ => None,
@@ -236,6 +241,7 @@ impl<A: Authority> Instance for MemberInstance<A> {
     }
 
     fn adopt(&mut self, new: &Settings) {
+        self.stirred = true;
         let own = &mut self.setup.settings;
         (own.preempt, own.preempt_after, own.stand) = (new.preempt, new.preempt_after, new.stand);
         (own.timing.heartbeat, own.timing.suspect_after) = (new.timing.heartbeat, new.timing.suspect_after);
@@ -269,7 +275,12 @@ impl<A: Authority> Instance for MemberInstance<A> {
         }
     }
 
+    fn rests(&self) -> bool {
+        !self.stirred && !self.driver.owes_effects()
+    }
+
     fn carry_out(&mut self, now: Duration, sink: &mut dyn EffectSink) -> bool {
+        self.stirred = false;
         loop {
             let dice = &mut self.dice;
             let Some(effect) = self.driver.next_effect(|_, span| now + span.draw(dice.roll())) else {

@@ -9,6 +9,7 @@ use super::*;
 struct Desk {
     writes: Vec<bool>,
     frames: Vec<(NodeId, Vec<u8>)>,
+    announced: usize,
 }
 
 impl EffectSink for Desk {
@@ -18,7 +19,9 @@ impl EffectSink for Desk {
     fn write(&mut self, _: Kept, barrier: bool) {
         self.writes.push(barrier);
     }
-    fn announce(&mut self, _: Event, _: Option<Duration>) {}
+    fn announce(&mut self, _: Event, _: Option<Duration>) {
+        self.announced += 1;
+    }
 }
 
 const MEMBERS: u32 = 5;
@@ -63,13 +66,26 @@ fn member(row: &'static Row, safety: Safety, id: u32, seed: u64) -> Box<dyn Inst
     member
 }
 
-/// Five members whose frames are reordered, duplicated and corrupted. Returns how many corrupted frames still decoded.
-fn bear(row: &'static Row, safety: Safety, seed: u64, frames: usize) -> usize {
+/// What the event loop reads of a member when its effects have been carried out.
+#[derive(PartialEq, Debug)]
+struct Shown(u64, bool, bool, NodeSet, Option<ClusterId>, Option<Vec<u32>>);
+
+impl Shown {
+    fn of(member: &dyn Instance) -> Self {
+        let (messages, knows, held) = (member.algorithm_messages(), member.knows_the_past(), member.is_held());
+        Shown(messages, knows, held, member.links(), member.cluster_id(), member.active_list())
+    }
+}
+
+/// Five members whose frames are reordered, duplicated and corrupted. Returns how many corrupted frames still decoded, and how
+/// often a member rested: then it has no effects, and nothing that it shows has changed.
+fn bear(row: &'static Row, safety: Safety, seed: u64, frames: usize) -> (usize, usize) {
     let mut dice = Dice(seed);
     let mut roll = |sides: usize| (dice.roll() % sides as u64) as usize;
     let mut members: Vec<_> = (1..=MEMBERS).map(|id| member(row, safety, id, seed)).collect();
     let mut air: Vec<(NodeId, NodeId, Vec<u8>)> = Vec::new();
-    let (mut now, mut taken) = (Duration::from_secs(1), 0);
+    let (mut now, mut taken, mut rested) = (Duration::from_secs(1), 0, 0);
+    let mut shown: Vec<Option<Shown>> = members.iter().map(|_| None).collect();
     for _ in 0..frames {
         if !air.is_empty() {
             let (from, to, mut payload) = air[roll(air.len())].clone();
@@ -84,9 +100,16 @@ fn bear(row: &'static Row, safety: Safety, seed: u64, frames: usize) -> usize {
         if roll(3) == 0 {
             now += Duration::from_millis(roll(100) as u64);
         }
-        for (member, from) in members.iter_mut().zip(1..) {
+        for ((member, from), shown) in members.iter_mut().zip(1..).zip(&mut shown) {
             member.tick(now);
             let mut desk = Desk::default();
+            if member.rests() {
+                rested += 1;
+                assert!(shown.as_ref().is_none_or(|shown| *shown == Shown::of(&**member)), "{}", row.name);
+                assert!(member.carry_out(now, &mut desk) && member.take_election().is_none(), "{}", row.name);
+                assert_eq!((desk.writes.len(), desk.frames.len(), desk.announced), (0, 0, 0), "{}", row.name);
+                continue;
+            }
             while !member.carry_out(now, &mut desk) || !desk.writes.is_empty() {
                 for barrier in std::mem::take(&mut desk.writes) {
                     member.written(barrier);
@@ -96,20 +119,27 @@ fn bear(row: &'static Row, safety: Safety, seed: u64, frames: usize) -> usize {
             let exists = |to: NodeId| (1..=MEMBERS).contains(&to.0);
             let frames = desk.frames.into_iter().filter(|(to, _)| exists(*to));
             air.extend(frames.map(|(to, payload)| (NodeId(from), to, payload)));
+            member.take_election();
+            *shown = Some(Shown::of(&**member)).filter(|_| member.rests());
         }
         while air.len() > 60 {
             air.swap_remove(roll(air.len()));
         }
     }
-    taken
+    (taken, rested)
 }
 
 #[test]
 fn no_frame_of_a_mad_peer_ends_the_process() {
     for row in catalog::ROWS {
         for safety in [Safety::Classic, Safety::Quorum] {
-            let taken: usize = (1..=SEEDS).map(|seed| bear(row, safety, seed, 1_000)).sum();
+            let (mut taken, mut rested) = (0, 0);
+            for seed in 1..=SEEDS {
+                let (more_taken, more_rested) = bear(row, safety, seed, 1_000);
+                (taken, rested) = (taken + more_taken, rested + more_rested);
+            }
             assert!(taken > 50 * SEEDS as usize, "{}: only {taken} mad frames were understood", row.name);
+            assert!(rested > 500 * SEEDS as usize, "{}: members rested only {rested} times", row.name);
         }
     }
 }

@@ -291,6 +291,10 @@ impl VisibleState {
         (shown.attached, shown.work) = (clients as u32, work);
     }
 
+    pub(crate) fn has_attached(&self) -> bool {
+        lock(&self.shown).attached > 0
+    }
+
     pub(crate) fn set_mode(&self, Mode { number, by, paused, keeps }: Mode) {
         let maintenance = &mut lock(&self.shown).maintenance;
         let (order, keeps) = ((number, by.0), keeps.map(|id| id.0));

@@ -1,8 +1,10 @@
 //! The only place that knows the wire encoding of values.
 
 use bincode::config::Configuration;
+use bincode::enc::write::Writer;
+use bincode::error::EncodeError;
 use bincode::serde::decode_from_slice;
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -28,9 +30,48 @@ pub enum CodecError {
 
 /// Appends the encoding of a value.
 pub fn encode<T: Serialize>(value: &T, out: &mut BytesMut) -> Result<(), CodecError> {
-    let mut writer = out.writer();
-    bincode::serde::encode_into_std_write(value, &mut writer, config()).map_err(CodecError::Encode)?;
+    let mut writer = Gathered { small: [0; SMALL_BYTES], used: 0, out };
+    bincode::serde::encode_into_writer(value, &mut writer, config()).map_err(CodecError::Encode)?;
+    writer.move_on();
     Ok(())
+}
+
+/// Messages of locks and heartbeats are smaller.
+const SMALL_BYTES: usize = 128;
+
+/// A value is written in pieces of a few bytes: they are gathered here, where a piece costs a store or two, and then
+/// appended together.
+struct Gathered<'a> {
+    small: [u8; SMALL_BYTES],
+    used: usize,
+    out: &'a mut BytesMut,
+}
+
+impl Gathered<'_> {
+    fn move_on(&mut self) {
+        self.out.extend_from_slice(&self.small[..self.used]);
+        self.used = 0;
+    }
+
+    #[cold]
+    fn write_far(&mut self, bytes: &[u8]) {
+        self.move_on();
+        self.out.extend_from_slice(bytes);
+    }
+}
+
+impl Writer for Gathered<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        match self.small.get_mut(self.used..self.used + bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                self.used += bytes.len();
+            }
+            None => self.write_far(bytes),
+        }
+        Ok(())
+    }
 }
 
 /// The encoding of a value, as a new vector.
@@ -91,7 +132,11 @@ mod tests {
     #[test]
     fn values_survive_and_the_two_encoders_agree() {
         let words = vec!["ring".to_owned(), String::new()];
-        for value in [Sample::Empty, Sample::Words(words), Sample::Pair { key: 300, value: Some(vec![1, 2, 3]) }] {
+        let few = [Sample::Empty, Sample::Words(words), Sample::Pair { key: 300, value: Some(vec![1, 2, 3]) }];
+        // Pieces that end before, at and behind the end of the gathered bytes, with others behind them.
+        let sizes = [1, SMALL_BYTES - 3, SMALL_BYTES - 2, SMALL_BYTES - 1, SMALL_BYTES, 3 * SMALL_BYTES];
+        let many = sizes.map(|bytes| Sample::Words(vec!["x".repeat(bytes), "ring".to_owned(), "y".repeat(bytes)]));
+        for value in few.into_iter().chain(many) {
             let bytes = to_vec(&value).unwrap();
             let mut appended = BytesMut::from(&b"before"[..]);
             encode(&value, &mut appended).unwrap();

@@ -225,9 +225,12 @@ impl Net {
     /// Peers come first, then clients with a prompt reply. Of the other clients only a few are written, and then a few more every millisecond by [`Net::event`]: a
     /// crowd of watchers must take neither this task nor the processors of the machine from the members.
     pub fn flush(&mut self) {
-        for key in std::mem::take(&mut self.dirty_peers) {
+        // The list keeps its memory: there is one flush for every turn.
+        let mut dirty_peers = std::mem::take(&mut self.dirty_peers);
+        for key in dirty_peers.drain(..) {
             self.write(key);
         }
+        self.dirty_peers = dirty_peers;
         for _ in 0..PROMPT_WRITES {
             let Some(key) = self.dirty_prompt.pop_front() else { break };
             self.write(key);

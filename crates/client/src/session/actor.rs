@@ -95,8 +95,8 @@ pub(super) struct Actor {
     releases: BTreeMap<RequestId, oneshot::Sender<()>>,
     closing: Option<oneshot::Sender<()>>,
     timer: Timer,
-    /// The clock since boot, read when the present event was there, and before anything is sent for it: the right to act counts
-    /// from then.
+    /// The clock since boot, read when the present event was there or before, and before anything is sent for it: the right to act
+    /// counts from then.
     now: Duration,
 }
 
@@ -105,6 +105,15 @@ enum Next {
     Dialled(Result<(u32, Box<LockStream>), ClientError>),
     Heard(Result<ToClient, ClientError>),
     Moment,
+}
+
+impl Next {
+    /// The answer to a request is about a moment that is known, the one at which the request was sent, and nothing is said for
+    /// it: the clock need not be read. Should something be said all the same, an earlier moment shortens the right to act.
+    fn is_usual_answer(&self) -> bool {
+        use ToClient::{Granted, Kept, Released};
+        matches!(self, Next::Heard(Ok(Granted { .. } | Kept { .. } | Released { .. })))
+    }
 }
 
 impl Actor {
@@ -139,7 +148,9 @@ impl Actor {
                 order = self.orders.recv() => Next::Order(order),
                 () = self.timer.rings() => Next::Moment,
             };
-            self.now = since_boot();
+            if !next.is_usual_answer() {
+                self.now = since_boot();
+            }
             match next {
                 // No handle is left.
                 Next::Order(None) => {

@@ -21,7 +21,7 @@ const NAMES_MAX: u32 = 1_000_000;
 const MARGIN: Duration = Duration::from_millis(5);
 /// A grant costs one message to one voter of three, and its answer, instead of two and two. Where that voter does not answer
 /// the others are asked so much later, which few clients notice.
-const SPREAD: Duration = Duration::from_millis(2);
+const SPREAD: Duration = Duration::from_millis(5);
 /// A crowd of waiters comes back to a new leader within three leases more.
 const REQUEUE_LONGER: u32 = 13;
 

@@ -27,7 +27,7 @@ impl Daemon {
             return self.drop_client(client);
         };
         let asked = Subscription { client, call };
-        let refusal = self.clients.refusal(client, self.net.client_address(client), &request);
+        let refusal = self.clients.refusal(client, || self.net.client_address(client), &request);
         let answer = match request {
             _ if refusal.is_some() => refusal,
             Request::Lock(message) => self.lock_message(asked, message, now),
@@ -43,7 +43,7 @@ impl Daemon {
         let instance = if request.is_about_locks() { InstanceId::ELECTION } else { instance };
         let Some(running) = self.instances.get(&instance) else { return Some(unknown(instance)) };
         Some(match *request {
-            Request::Status => Response::Status(running.shown.status()),
+            Request::Status => Response::Status(Box::new(running.shown.status())),
             Request::Watch { everything } => {
                 let Some(now) = self.present(instance) else { return Some(unknown(instance)) };
                 if self.publisher.watchers.add(asked, instance, everything) {

@@ -54,13 +54,18 @@ impl<C: Ord + Copy> Clients<C> {
 
     /// The answer to a request that the client's secret does not allow; `None` if it is allowed. Refusals are logged but not announced: a reader
     /// could otherwise push the history out of the bounded ledger.
-    pub(super) fn refusal(&mut self, client: C, address: Option<SocketAddr>, request: &Request) -> Option<Response> {
+    pub(super) fn refusal(
+        &mut self,
+        client: C,
+        address: impl FnOnce() -> Option<SocketAddr>,
+        request: &Request,
+    ) -> Option<Response> {
         let access = self.connected.get(&client).map(|known| known.access);
         if access.is_some_and(|access| access >= request.access()) {
             return None;
         }
         let has = access.map_or("none", Access::name);
-        self.log(address, has, request);
+        self.log(address(), has, request);
         Some(refusal(has, request))
     }
 
@@ -102,20 +107,20 @@ mod tests {
         }
         for request in Request::ALL {
             for (id, access) in (0..).zip(Access::ALL) {
-                let admitted = clients.refusal(id, None, request).is_none();
+                let admitted = clients.refusal(id, || None, request).is_none();
                 assert_eq!(admitted, access >= request.access(), "{} of a {access}", request.name());
             }
-            assert!(clients.refusal(3, None, request).is_some(), "{} of a client that is not up", request.name());
+            assert!(clients.refusal(3, || None, request).is_some(), "{} of a client that is not up", request.name());
         }
         clients.gone(2);
-        assert!(clients.refusal(2, None, &Request::Status).is_some(), "a client that has left");
+        assert!(clients.refusal(2, || None, &Request::Status).is_some(), "a client that has left");
     }
 
     #[test]
     fn a_refusal_says_which_secret_is_needed_and_how_to_name_it() {
         let mut clients = Clients::new();
         clients.up(0, Access::Reader);
-        let answer = clients.refusal(0, None, &Request::Chaos(Chaos::Kill));
+        let answer = clients.refusal(0, || None, &Request::Chaos(Chaos::Kill));
         let Some(Response::Failed { reason, code: FailCode::Refused }) = answer else { panic!("{answer:?}") };
         assert!(reason.contains("`chaos` needs the access of an operator"), "{reason}");
         assert!(reason.contains("of a reader") && reason.contains("--secret-file operator.secret"), "{reason}");

@@ -209,17 +209,15 @@ impl Sink<'_> {
 
 impl Daemon {
     /// The facts of this turn, due timers, the end of the turn, and the effects of all of it. True if the election has more to
-    /// do.
+    /// do. `now`: read from the clock after all messages of this turn were read: acknowledgements need a lease that still holds
+    /// then.
     pub(super) fn carry_out_locks(&mut self, now: Duration) -> bool {
         if !self.locks.has_machine() {
             self.locks.news.clear();
             return false;
         }
-        // Timers, facts and messages of this turn have been read: acknowledgements need a lease that still holds.
-        let leads = self.leads_now();
+        let leads = self.leads_at(now);
         self.locks.tick(now, leads);
-        let epoch =
-            self.instances.get(&InstanceId::ELECTION).map_or(Epoch(0), |running| running.shown.standing().epoch);
         let LockService {
             machine,
             streams,
@@ -237,6 +235,8 @@ impl Daemon {
         // A new leader announces the list in force behind its leadership; the office begins with that list.
         news.sort_by_key(|fact| !matches!(fact, ServiceCommand::Voters(_)));
         if *classic && leads && news.iter().any(|fact| matches!(fact, ServiceCommand::Leader(_))) {
+            let election = self.instances.get(&InstanceId::ELECTION);
+            let epoch = election.map_or(Epoch(0), |running| running.shown.standing().epoch);
             news.push(ServiceCommand::OfficeBegan { epoch, first: false, wait: Duration::ZERO });
         }
         for fact in news.drain(..) {
@@ -313,7 +313,7 @@ impl Daemon {
         self.leads_at(since_boot())
     }
 
-    /// `now`: read from the clock just now.
+    /// `now`: read from the clock after the message or the fact was there that the answer is about.
     pub(super) fn leads_at(&self, now: Duration) -> bool {
         let election = self.instances.get(&InstanceId::ELECTION);
         election.is_some_and(|running| running.shown.standing_at(now).role == Role::Leader)

@@ -13,23 +13,40 @@ use super::Daemon;
 
 impl Daemon {
     /// Handles all events that are ready: events that arrived together are one turn.
+    ///
+    /// All of them were read from their connections before the first is handled. So one look at the clock is later than the
+    /// reading of every frame of clients behind it: a message to the clerk must not be compared with an earlier moment than that.
     pub(super) fn network_all(&mut self, first: NetEvent) -> anyhow::Result<()> {
         let mut next = Some(first);
+        let mut looked = None;
         while let Some(event) = next {
-            self.network(event)?;
+            let of_client = matches!(event, NetEvent::ClientFrame { .. });
+            let now = looked.filter(|_| of_client).unwrap_or_else(|| self.look_at_the_clock());
+            looked = Some(now).filter(|_| of_client);
+            self.handle(event, now)?;
             next = self.net.queued();
         }
         Ok(())
     }
 
     pub(super) fn network(&mut self, event: NetEvent) -> anyhow::Result<()> {
-        // Due timers come first: a lease that ended while this process was paused has ended.
+        let now = self.look_at_the_clock();
+        self.handle(event, now)
+    }
+
+    /// Due timers come before what arrived: a lease that ended while this process was paused has ended.
+    fn look_at_the_clock(&mut self) -> Duration {
         let now = since_boot();
         self.instances.values_mut().for_each(|running| running.machine.tick(now));
         if self.locks.has_machine() {
             let leads = self.leads_at(now);
             self.locks.tick(now, leads);
         }
+        now
+    }
+
+    /// `now`: read from the clock after the event was there.
+    fn handle(&mut self, event: NetEvent, now: Duration) -> anyhow::Result<()> {
         match event {
             NetEvent::Frame { from, payload } => self.frame_of(NodeId(from), payload, now),
             NetEvent::Up { peer, incarnation } => {
