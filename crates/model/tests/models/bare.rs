@@ -41,12 +41,14 @@ impl Visitor for Case {
         let starts = if model.max_starts < n { ", one start" } else { "" };
         let label = format!("{} n={n}, {wins:?} wins, {timers:?}, {crashes} crashes{chance}{starts}", row.name);
         let search = match crashes {
-            0 if row.topology == Topology::Graph && n > 3 => 400_000,
-            0 if row.elects == Elects::Majority && n > 2 => 250_000,
+            0 if row.topology == Topology::Graph && n > 3 => 120_000,
+            0 if row.elects == Elects::Majority && n > 2 => 80_000,
+            0 if row.elects == Elects::Anyone && n > 3 => 800_000,
             0 if !is_talkative(row, n) => 3_000_000,
+            0 => 80_000,
             _ => 250_000,
         };
-        Some(examine(label, &model, Limits::new(search, 50_000)))
+        Some(examine(label, &model, Limits::new(search, 15_000)))
     }
 
     fn rounds<R: Rounds>(self, row: &'static Row) -> Option<Report> {
@@ -55,7 +57,7 @@ impl Visitor for Case {
             return None;
         }
         let model = Synchronous::<R>::new(row, self.n, self.n as u64);
-        Some(examine(format!("{} n={}, synchronous", row.name, self.n), &model, Limits::new(1_500_000, 50_000)))
+        Some(examine(format!("{} n={}, synchronous", row.name, self.n), &model, Limits::new(1_500_000, 15_000)))
     }
 }
 

@@ -24,7 +24,7 @@ fn check<E: Election, A: Referee>(name: &str, n: usize, cold: bool, budget: Budg
 
 fn every_authority<E: Election>(name: &str) {
     let one = Budget { priorities: 1, elects: 1, ..Budget::NOTHING };
-    let limits = Limits::new(15_000, 10_000);
+    let limits = Limits::new(15_000, 3_000);
     for n in [2, 3] {
         check::<E, Classic>(name, n, false, one, limits);
         check::<E, Quorum>(name, n, false, one, limits);

@@ -56,15 +56,15 @@ impl Case {
 
 #[test]
 fn a_cold_start_agrees_and_no_two_leases_run() {
-    Case { cold: true, budget: NOTHING, limits: Limits::new(20_000, 8_000) }.check();
+    Case { cold: true, budget: NOTHING, limits: Limits::new(8_000, 3_000) }.check();
 }
 
 #[test]
 fn a_crash_between_effects_and_a_restart_break_no_promise() {
     let crash = Budget { crashes: 1, elects: 1, ..NOTHING };
-    Case { cold: false, budget: crash, limits: Limits::new(50_000, 8_000) }.check();
+    Case { cold: false, budget: crash, limits: Limits::new(15_000, 3_000) }.check();
     let budget = Budget { crashes: 1, restarts: 1, transfers: 1, ..NOTHING };
-    Case { cold: false, budget, limits: Limits::new(25_000, 8_000) }.check();
+    Case { cold: false, budget, limits: Limits::new(8_000, 3_000) }.check();
 }
 
 #[test]
@@ -78,15 +78,15 @@ fn a_slow_write_breaks_no_promise() {
 #[test]
 fn children_stop_before_a_leader_hands_over_or_steps_down() {
     let budget = Budget { transfers: 1, children: 1, ..NOTHING };
-    Case { cold: false, budget, limits: Limits::new(12_000, 8_000) }.check();
+    Case { cold: false, budget, limits: Limits::new(4_000, 3_000) }.check();
     let budget = Budget { step_downs: 1, children: 1, ..NOTHING };
-    Case { cold: false, budget, limits: Limits::new(12_000, 8_000) }.check();
+    Case { cold: false, budget, limits: Limits::new(12_000, 3_000) }.check();
 }
 
 #[test]
 fn a_false_suspicion_and_an_early_timer_break_no_promise() {
     let budget = Budget { suspicions: 1, early: 1, ..NOTHING };
-    Case { cold: false, budget, limits: Limits::new(12_000, 8_000) }.check();
+    Case { cold: false, budget, limits: Limits::new(4_000, 3_000) }.check();
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn three_nodes_never_share_a_term_and_never_vote_twice() {
     for (label, max_term, timers) in
         [("raft n=3, term 1", 1, Timers::Anytime(1)), ("raft n=3, terms 1 to 3", 3, Timers::Anytime(2))]
     {
-        let report = examine(label, &with_restart(3, max_term, timers), Limits::new(80_000, 30_000));
+        let report = examine(label, &with_restart(3, max_term, timers), Limits::new(25_000, 10_000));
         report.holds();
     }
 }

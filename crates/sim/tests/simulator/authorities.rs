@@ -26,7 +26,7 @@ fn broken<S: Subject>(seeds: u64, options: &FaultOptions) -> Option<FaultReport>
 }
 
 fn holds<S: Subject>(options: &FaultOptions) {
-    if let Some(report) = broken::<S>(seeds(80), options) {
+    if let Some(report) = broken::<S>(seeds(30), options) {
         panic!("{report}");
     }
 }

@@ -36,7 +36,7 @@ fn seeds(default: u64) -> u64 {
 fn every_row_keeps_its_promises_under_classic_safety() {
     let options = FaultOptions::default();
     for row in catalog::ROWS {
-        keeps_its_promises(row, &options, seeds(12));
+        keeps_its_promises(row, &options, seeds(5));
     }
 }
 
@@ -45,7 +45,7 @@ fn every_row_keeps_its_promises_under_classic_safety() {
 fn a_classic_graph_that_leaves_a_healthy_leader_alone_keeps_its_promises_too() {
     let options = FaultOptions { preempt: false, ..FaultOptions::default() };
     for row in catalog::ROWS.iter().filter(|row| row.topology == Topology::Graph) {
-        keeps_its_promises(row, &options, seeds(8));
+        keeps_its_promises(row, &options, seeds(4));
     }
 }
 
@@ -53,7 +53,7 @@ fn a_classic_graph_that_leaves_a_healthy_leader_alone_keeps_its_promises_too() {
 fn every_row_keeps_its_promises_under_quorum_safety() {
     let options = FaultOptions { safety: Safety::Quorum, ..FaultOptions::default() };
     for row in catalog::ROWS {
-        keeps_its_promises(row, &options, seeds(16));
+        keeps_its_promises(row, &options, seeds(6));
     }
 }
 
@@ -61,7 +61,7 @@ fn every_row_keeps_its_promises_under_quorum_safety() {
 fn a_quorum_that_leaves_a_healthy_leader_alone_keeps_its_promises_too() {
     let options = FaultOptions { safety: Safety::Quorum, preempt: false, ..FaultOptions::default() };
     for row in catalog::ROWS.iter().filter(|row| row.can_wait) {
-        keeps_its_promises(row, &options, seeds(8));
+        keeps_its_promises(row, &options, seeds(4));
     }
 }
 
@@ -90,7 +90,7 @@ fn lists_of_members_change_under_faults() {
     for name in [catalog::DEFAULT, "chang-roberts"] {
         let row = catalog::row(name).expect("it is in the catalog");
         let mut lists = 0;
-        let seeds = seeds(12);
+        let seeds = seeds(5);
         for seed in 1..=seeds {
             let report = sim::run_faults(row, seed, &options);
             assert!(report.ok(), "{report}");

@@ -62,7 +62,7 @@ async fn no_stale_write_is_accepted_and_no_waiter_is_lost_whatever_fails() {
 async fn no_stale_write_is_accepted_under_any_algorithm_in_views() {
     for row in rows().filter(|row| matches!(row.kind, Kind::Views(_))) {
         let soak = Soak {
-            cycles: number("CONCLAVE_LOCK_VIEW_CYCLES", 20),
+            cycles: number("CONCLAVE_LOCK_VIEW_CYCLES", 10),
             clients: number("CONCLAVE_LOCK_VIEW_CLIENTS", 5) as u32,
             faults: 2,
             rest: rest(),
