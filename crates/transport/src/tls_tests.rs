@@ -187,9 +187,10 @@ fn no_changed_or_truncated_flight_makes_a_session() {
                     }
                 });
                 let both = matches!(&ends, (Ok(_), Ok(_)));
-                // The kind and the version that a record claims in clear have no meaning.
+                // The kind and the version that a record claims in clear have no meaning. Signatures differ in length: this
+                // flight may end before the byte, and is whole then.
                 assert!(
-                    !both || (!cut && meaningless.contains(&at)),
+                    !both || (!cut && meaningless.contains(&at)) || at >= length,
                     "flight {flight}, byte {at}, cut {cut}: {ends:?}"
                 );
             }
