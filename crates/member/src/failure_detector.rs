@@ -10,7 +10,10 @@ use algorithms::{Span, Topology, View};
 use crate::authority::Reach;
 use crate::messages::Context;
 use crate::positions::{FullPos, NodeSet};
+use crate::settings::Timing;
 
+/// A follower that may be silent for so many heartbeats is asked with every second one.
+const PATIENT_HEARTBEATS: u32 = 5;
 /// How patient the detector becomes with a peer it wrongly suspected: +25 % each time, at most doubled.
 const MAX_RAISES: u8 = 4;
 
@@ -22,6 +25,8 @@ pub(crate) struct FailureDetector {
     peers: Vec<Peer>,
     /// Peers whose silence would be noticed.
     watched: NodeSet,
+    /// The last regular heartbeat asked for an answer.
+    asked: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -55,7 +60,7 @@ impl FailureDetector {
         peers[me.0].contact = Contact::Up;
         peers[me.0].heard = true;
         let links_all = links_all || view.topology() == Topology::Mesh;
-        FailureDetector { me, links_all, peers, watched: NodeSet::default() }
+        FailureDetector { me, links_all, peers, watched: NodeSet::default(), asked: false }
     }
 
     /// The view has changed.
@@ -146,6 +151,15 @@ impl FailureDetector {
     /// How long this peer may be silent.
     pub(crate) fn patience(&self, at: FullPos, suspect_after: Duration) -> Span {
         Span::exactly(suspect_after + suspect_after * u32::from(self.peers[at.0].raises) / 4)
+    }
+
+    /// Does this regular heartbeat ask for an answer? Not where neighbours exchange heartbeats. Elsewhere every second one of a
+    /// leader does, unless a follower may be silent for a few heartbeats only. A follower that hangs is suspected no later for
+    /// it: its silence counts from its last answer. A member that asks another one for the leader does so every time.
+    pub(crate) fn asks(&mut self, leads: bool, timing: &Timing) -> bool {
+        let patient = leads && timing.suspect_after >= timing.heartbeat * PATIENT_HEARTBEATS;
+        self.asked = self.links_all && !(patient && self.asked);
+        self.asked
     }
 
     /// All connected members but this one.

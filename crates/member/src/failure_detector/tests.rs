@@ -203,3 +203,18 @@ fn neighbours_watch_each_other_on_a_ring_where_all_are_linked_only_while_no_memb
     assert_eq!(watch(&detector, &view, None, false, None), set(&[1, 4]));
     assert_eq!(watch(&detector, &view, Some(2), false, None), set(&[2]));
 }
+
+#[test]
+fn every_second_heartbeat_asks_where_a_peer_may_be_silent_for_five() {
+    let mesh = View::mesh(uids(3));
+    let timing = |heartbeats: u32| {
+        let heartbeat = Duration::from_millis(50);
+        Timing { heartbeat, suspect_after: heartbeat * heartbeats, ..Timing::default() }
+    };
+    let asks = |mut detector: FailureDetector, leads, timing: Timing| [(); 5].map(|()| detector.asks(leads, &timing));
+    let of_mesh = || FailureDetector::start(at(0), &mesh, false);
+    assert_eq!(asks(of_mesh(), true, timing(5)), [true, false, true, false, true]);
+    assert_eq!(asks(of_mesh(), true, timing(4)), [true; 5], "every one counts");
+    assert_eq!(asks(of_mesh(), false, timing(5)), [true; 5], "it asks for the leader");
+    assert_eq!(asks(on_ring(4).0, true, timing(5)), [false; 5], "neighbours exchange heartbeats");
+}

@@ -90,10 +90,10 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// The regular heartbeat: where all members are linked the leader asks every member, elsewhere neighbours exchange
-    /// heartbeats.
-    pub(super) fn beat_watched(&self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
-        let ask = self.detector.links_all();
+    /// The regular heartbeat: where all members are linked the leader asks every member, with every second heartbeat;
+    /// elsewhere neighbours exchange heartbeats.
+    pub(super) fn beat_watched(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let ask = self.detector.asks(self.leads(ctx), &ctx.settings.timing);
         for at in self.detector.watched().iter() {
             self.send_beat(ctx, at, ask, out);
         }
