@@ -14,7 +14,7 @@ use std::sync::Arc;
 use algorithms::catalog::{Elects, Row};
 use algorithms::drive::Driver;
 use algorithms::{Epoch, Input, NodeId, Span, Topology, Uid, View};
-use member::{Command, Context, Event, FullPos, NodeSet, Role, Settings, Standing};
+use member::{Command, Context, Event, FullPos, NodeSet, Role, Settings, Standing, Timing};
 use stateright::{Model, Property};
 
 use crate::extent::Extent;
@@ -245,7 +245,11 @@ impl<P: Subject> Members<P> {
             Topology::Ring => View::ring(uids),
             Topology::Graph => View::graph(uids, &crate::bare::links_with_cut(n)),
         };
-        let settings = Settings { election: algorithms::Settings::of(row), ..Settings::default() };
+        // Every heartbeat of a leader asks for an answer: otherwise members would differ by which one asked last, and never
+        // come to rest.
+        let timing = Timing::default();
+        let timing = Timing { suspect_after: timing.heartbeat * 4, ..timing };
+        let settings = Settings { election: algorithms::Settings::of(row), timing, ..Settings::default() };
         let initial = State::blank(n);
         let mut model = Members { view, settings, elects: row.elects, budget, only: None, initial };
         let mut state = model.initial.clone();
