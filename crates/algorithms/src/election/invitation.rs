@@ -7,8 +7,9 @@
 //! they are coordinators (AreYouCoordinator). If some are, the best of all merges the groups at once, a worse one only if
 //! the better ones have not done so within a time that grows with its rank. To merge, a coordinator founds a new group,
 //! sends its INVITATION to the other coordinators and to its own members; an invited coordinator passes it on to its
-//! members. A node that accepts belongs to the new group; READY tells it the task, and it is Normal. A member that has
-//! not heard its coordinator asks it (AreYouThere) and becomes a group of its own if the answer is no, or none.
+//! members. A node that accepts belongs to the new group; READY tells it the task, and it is Normal. A member asks
+//! its coordinator from time to time whether it is still in the group (AreYouThere), and becomes a group of its own if the
+//! answer is no, or none.
 //!
 //! Assertion 3, at every instant and whatever the delays: two nodes of the same group in Reorganization or Normal have
 //! the same coordinator, and two in Normal the same task. Assertion 4: without failures in a component for long enough,
@@ -21,9 +22,11 @@
 //! Chosen where the paper leaves room: a group is named by its coordinator, the number of that process's start (the one
 //! record on the disk, written once per start) and a counter; all calls are sent at once and a closed connection is a
 //! negative answer; an ACCEPT that comes late gets READY at once; a member that does not acknowledge READY is dropped and
-//! finds out by AreYouThere; a node declines the invitation of a worse one and asks it instead; a question of a worse
-//! coordinator makes a better one look for groups at once; a coordinator looks for other groups before it announces that
-//! it leads, so that a start of all nodes has one winner.
+//! finds out by AreYouThere; only the answer to AreYouThere, and no other message of the coordinator, tells a member that
+//! it is still in the group, since the coordinator may have founded a later group while the member could not be reached; a
+//! node declines the invitation of a worse one and asks it instead; a question of a worse coordinator makes a better one
+//! look for groups at once; a coordinator looks for other groups before it announces that it leads, so that a start of all
+//! nodes has one winner.
 
 use std::collections::BTreeSet;
 
@@ -111,8 +114,8 @@ pub enum Timer {
     Ready,
     /// The coordinator looks for other groups from time to time.
     Look,
-    /// The coordinator has not been heard.
-    CoordinatorSilent,
+    /// A member asks its coordinator from time to time whether it is still in the group.
+    AskCoordinator,
 }
 
 impl Protocol for Invitation {
@@ -203,7 +206,7 @@ impl Invitation {
                     self.d = d;
                     self.s = Status::Normal;
                     out.cancel_timer(Timer::Ready);
-                    out.set_timer(Timer::CoordinatorSilent, silent(ctx));
+                    out.set_timer(Timer::AskCoordinator, until_next_question(ctx));
                     out.send(from, Msg::Acknowledge(group));
                     self.announced = true;
                     out.announce(Outcome::Follow(ctx.view.uid(from)));
@@ -223,7 +226,7 @@ impl Invitation {
             Timer::Invited if self.job == Job::Wait => self.merge(ctx, out),
             Timer::Ready if self.s == Status::Reorganization => self.recover(ctx, out),
             Timer::Look if self.leads(ctx) && self.job == Job::None => self.look(ctx, out),
-            Timer::CoordinatorSilent => self.ask_coordinator(ctx, out),
+            Timer::AskCoordinator => self.ask_coordinator(ctx, out),
             Timer::Invited | Timer::Ready | Timer::Look => {}
         }
     }
@@ -246,7 +249,7 @@ impl Invitation {
     /// The group of this node ends for it.
     fn leave(&mut self, out: &mut impl Outbox<Self>) {
         self.rest(out);
-        for timer in [Timer::Ready, Timer::Look, Timer::CoordinatorSilent] {
+        for timer in [Timer::Ready, Timer::Look, Timer::AskCoordinator] {
             out.cancel_timer(timer);
         }
         if std::mem::take(&mut self.announced) {
@@ -354,9 +357,6 @@ impl Invitation {
 
     fn are_you_coordinator(&mut self, ctx: &Ctx<'_>, from: NodeId, number: u64, out: &mut impl Outbox<Self>) {
         out.send(from, Msg::Answer(self.leads(ctx), number));
-        if self.s == Status::Normal && self.g.coordinator == from {
-            out.set_timer(Timer::CoordinatorSilent, silent(ctx));
-        }
         // Only coordinators ask.
         let worse = ctx.view.uid(from).is_some_and(|uid| ctx.beats(ctx.me, uid));
         if self.leads(ctx) && worse {
@@ -375,7 +375,11 @@ impl Invitation {
         }
         if self.job == Job::AskCoordinator {
             self.rest(out);
-            return if yes { out.set_timer(Timer::CoordinatorSilent, silent(ctx)) } else { self.recover(ctx, out) };
+            return if yes {
+                out.set_timer(Timer::AskCoordinator, until_next_question(ctx))
+            } else {
+                self.recover(ctx, out)
+            };
         }
         if yes {
             self.found.insert(from);
@@ -424,7 +428,7 @@ impl Invitation {
         }
     }
 
-    /// The coordinator was not heard: ask it before this node leaves the group.
+    /// A member asks before it leaves the group.
     fn ask_coordinator(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         if self.s == Status::Normal && self.g.coordinator != ctx.me.id && self.job == Job::None {
             self.number += 1;
@@ -471,6 +475,6 @@ impl Invitation {
 }
 
 /// More than the time between two looks of the coordinator.
-fn silent(ctx: &Ctx<'_>) -> Span {
+fn until_next_question(ctx: &Ctx<'_>) -> Span {
     Span::jittered(ctx.settings.coordinator_timeout * 2 + ctx.settings.answer_timeout * 2)
 }
