@@ -268,6 +268,9 @@ pub struct Features {
     pub continuous: bool,
     /// Its decisions have numbers of their own ([`Election::term`]).
     pub has_terms: bool,
+    /// Nodes form groups that merge. Each group has a leader, so there may be several leaders for a moment, even among nodes
+    /// that can all talk to each other.
+    pub groups: bool,
     /// No id decides which node wins, but chance: a further election would not help the best one.
     pub chance_decides: bool,
     /// Members vote that may not be elected. The machine then hears of every member, whether it stands or not, and
@@ -284,6 +287,7 @@ impl Features {
     pub const PLAIN: Features = Features {
         continuous: false,
         has_terms: false,
+        groups: false,
         chance_decides: false,
         votes: false,
         hands_over: false,

@@ -160,7 +160,7 @@ impl Protocol for Invitation {
 }
 
 impl Election for Invitation {
-    const FEATURES: Features = Features { continuous: true, ..Features::PLAIN };
+    const FEATURES: Features = Features { continuous: true, groups: true, ..Features::PLAIN };
 
     fn state_vector(&self) -> Option<StateVector> {
         let c = (self.s != Status::Down).then_some(self.g.coordinator);

@@ -174,7 +174,8 @@ impl InvariantSet {
     /// The invariants of this subject in a run with this plan.
     pub(crate) fn of<S: Subject>(row: &Row, view: &View, settings: &Settings, plan: &Plan) -> Self {
         let (calm, changes) = (plan.calm(), plan.kinds.contains(&FaultKind::Changes));
-        let by_attempt = S::GUARANTEE == Guarantee::Component && !S::features(settings).has_terms;
+        let features = S::features(settings);
+        let by_attempt = S::GUARANTEE == Guarantee::Component && !features.has_terms && !features.groups;
         let voters = view.members().iter().filter(|uid| settings.votes(uid.id)).count();
         let mut invariants: Vec<Box<dyn Invariant>> = vec![
             Box::new(OneLeaderPerEpoch::new(settings, by_attempt)),

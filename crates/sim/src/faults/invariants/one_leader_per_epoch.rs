@@ -1,6 +1,7 @@
 //! E1: at most one node ever announces itself leader for one epoch. Classic: among members that are all connected to
 //! each other, since before an attempt opened, that attempt has one winner. (Two members that are connected only over a
-//! bridge may both win one attempt, under different epochs.)
+//! bridge may both win one attempt, under different epochs, and so may the leaders of two groups that are about to merge,
+//! where an algorithm forms groups.)
 
 use algorithms::Epoch;
 use member::{FullPos, Role, Settings};
