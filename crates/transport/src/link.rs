@@ -20,6 +20,7 @@ use crate::handshake::{Incarnation, PeerId};
 use crate::kind::Kind;
 use crate::ready::ReadyWaker;
 use crate::secure::Session;
+use crate::socket;
 
 /// An output buffer larger than this is freed once it is empty.
 const KEEP_BYTES: usize = 4 << 10;
@@ -316,6 +317,16 @@ impl Link {
 
     /// A stream that ends inside a frame was cut off: a process that is killed leaves whole frames in the kernel, except
     /// when its far side did not read.
+    /// A killed process closes this connection before those of its clients.
+    pub(crate) fn numbered_behind_clients(self) -> Self {
+        Self { stream: socket::number_behind_clients(self.stream), ..self }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn descriptor(&self) -> std::os::fd::RawFd {
+        std::os::fd::AsRawFd::as_raw_fd(&self.stream)
+    }
+
     fn end_of_stream(&self) -> DownReason {
         if self.input.is_empty() { DownReason::Remote } else { DownReason::Protocol }
     }

@@ -247,6 +247,18 @@ async fn peers_are_served_before_clients_that_came_first() {
 }
 
 #[tokio::test]
+async fn a_killed_process_closes_links_of_peers_before_those_of_later_clients() {
+    let (mut net, _peer) = net_and_peer().await;
+    let (_peer, _) = tokio::join!(dial_by_hand(net.local_addr(), 1), next(&mut net));
+    let _client = raw_client(&mut net).await;
+    let descriptor = |of_peer| {
+        let mut links = net.links.values().filter(|link| matches!(link.owner, Owner::Peer { .. }) == of_peer);
+        links.next().unwrap().descriptor()
+    };
+    assert!(descriptor(true) > descriptor(false), "{} {}", descriptor(true), descriptor(false));
+}
+
+#[tokio::test]
 async fn pings_are_answered_and_never_queue_more_than_one_pong() {
     let mut net = net();
     let mut client = raw_client(&mut net).await;

@@ -185,13 +185,14 @@ impl Net {
         }
     }
 
-    fn install(&mut self, key: u64, link: Link) {
+    fn install(&mut self, key: u64, mut link: Link) {
         match link.owner {
             Owner::Client => {
                 self.clients += 1;
                 self.events.push(Event::ClientUp { client: ClientId(key), access: link.access });
             }
             Owner::Peer { id, incarnation, .. } => {
+                link = link.numbered_behind_clients();
                 if let Some(peer) = self.peers.get_mut(&id) {
                     peer.link = Some(key);
                     peer.counters.connections += 1;
