@@ -1,12 +1,12 @@
 //! One bare run from a description to a report.
 
-use std::fmt;
 use std::time::Duration;
 
 use algorithms::catalog::{self, Row, Visitor};
 use algorithms::drive::Counts;
 use algorithms::theory::{self, Before, Bounds, Case, Expectation};
 use algorithms::{Election, Kind, Message, NodeId, Rounds, Shape, Topology, Uid, View, Wins};
+use types::names;
 
 use crate::bare::{self, Initiators, Setup, Trail, Verdict};
 use crate::check_run;
@@ -44,20 +44,7 @@ pub enum Schedule {
     Random,
 }
 
-impl Schedule {
-    pub fn name(self) -> &'static str {
-        match self {
-            Schedule::Sync => "sync",
-            Schedule::Random => "random",
-        }
-    }
-}
-
-impl fmt::Display for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+names!(Schedule { Sync: "sync", Random: "random" });
 
 /// The cost of a run, and its violations.
 #[derive(Clone, Debug)]
