@@ -185,7 +185,7 @@ impl Experiment {
 
     /// About how many messages the run will send: theory's number for this run, or its mean, or its worst case.
     pub fn likely_messages(&self) -> f64 {
-        let view = || bare::view(self.row, self.ids.clone(), &self.links);
+        let view = || View::of(self.row.topology, self.ids.clone(), &self.links);
         let graph = (self.row.topology == Topology::Graph).then(view);
         // In a mesh every initiator is compared with every node.
         let small = self.row.topology == Topology::Ring || self.ids.len() <= MAX_COMPARED_NODES;
@@ -223,7 +223,7 @@ impl Experiment {
         // A graph may have more links than nodes.
         let nodes = self.ids.len().max(self.links.len()) as u64;
         Setup {
-            view: bare::view(self.row, self.ids.clone(), &self.links),
+            view: View::of(self.row.topology, self.ids.clone(), &self.links),
             settings: bare::settings(self.row, self.wins),
             initiators: self.initiators.clone(),
             crashes,
