@@ -9,7 +9,6 @@ use super::super::picture::{EXPORTED_MAX_MESSAGES, Format, write};
 use super::super::ring::RingArgs;
 use super::super::run::verdict;
 use super::MutexArgs;
-
 use crate::failure::Failure;
 
 /// A run that breaks something is drawn before the command fails: the picture shows how.
