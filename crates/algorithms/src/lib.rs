@@ -28,11 +28,13 @@
 //!
 //! Machines never see epochs, rounds or heartbeats: those belong to the `member` crate.
 
+#[macro_use]
+mod protocol;
+
 pub mod catalog;
 pub mod drive;
 pub mod election;
 pub mod mutex;
-mod protocol;
 mod settings;
 mod synchroniser;
 pub mod theory;

@@ -81,6 +81,22 @@ pub trait Message: Data {
     }
 }
 
+/// The kinds of a message by its variants, in the order in which theory counts them. Variants with `|` between them are of
+/// one kind.
+macro_rules! kinds {
+    ($message:ident { $($variant:ident $(| $same:ident)*: $kind:ident($name:literal)),+ $(,)? }) => {
+        impl $crate::protocol::Message for $message {
+            const KINDS: &'static [$crate::protocol::Kind] = &[$($crate::protocol::Kind::$kind($name)),+];
+
+            #[inline]
+            fn kind(&self) -> usize {
+                enum Index { $($variant),+ }
+                match self { $($message::$variant { .. } $(| $message::$same { .. })* => Index::$variant as usize),+ }
+            }
+        }
+    };
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kind {
     pub name: &'static str,

@@ -48,26 +48,25 @@ impl View {
         View { topology: Topology::Graph, members, by_id, neighbours }
     }
 
+    /// `links`: of a graph. The others have all that their topology has.
+    pub fn of(topology: Topology, members: Vec<Uid>, links: &[(usize, usize)]) -> Self {
+        match topology {
+            Topology::Ring => View::ring(members),
+            Topology::Mesh => View::mesh(members),
+            Topology::Graph => View::graph(members, links),
+        }
+    }
+
     /// The same topology over the members at `positions` only: a ring closes over dead members this way.
     #[must_use]
     pub fn subset(&self, keep: impl Fn(usize) -> bool) -> Self {
         let kept: Vec<usize> = (0..self.len()).filter(|&at| keep(at)).collect();
         let members = kept.iter().map(|&at| self.members[at]).collect();
-        match self.topology {
-            Topology::Ring => View::ring(members),
-            Topology::Mesh => View::mesh(members),
-            Topology::Graph => {
-                let renumber = |old: u32| kept.binary_search(&(old as usize)).ok();
-                let links: Vec<(usize, usize)> = kept
-                    .iter()
-                    .enumerate()
-                    .flat_map(|(new, &old)| {
-                        self.neighbours[old].iter().filter_map(move |&other| Some((new, renumber(other)?)))
-                    })
-                    .collect();
-                View::graph(members, &links)
-            }
-        }
+        let renumber = |old: u32| kept.binary_search(&(old as usize)).ok();
+        let links = kept.iter().enumerate().flat_map(|(new, &old)| {
+            self.neighbours(old).iter().filter_map(move |&other| Some((new, renumber(other)?)))
+        });
+        View::of(self.topology, members, &links.collect::<Vec<_>>())
     }
 
     /// The same members and links with other priorities.

@@ -22,6 +22,18 @@ pub enum Chaos {
     Kill,
 }
 
+impl Chaos {
+    /// A fault between every member of `a` and every member of `b`: what is asked of each. One way: from `a` to `b`.
+    pub fn between(a: &[u32], b: &[u32], one_way: bool, part: impl Fn(u32, Way) -> Chaos) -> Vec<(u32, Vec<Chaos>)> {
+        let (out, back) = if one_way { (Way::Out, Way::In) } else { (Way::Both, Way::Both) };
+        let half = |ids: &[u32], others: &[u32], way: Way| {
+            let one = |&id: &u32| (id, others.iter().map(|&peer| part(peer, way)).collect());
+            ids.iter().map(one).collect::<Vec<_>>()
+        };
+        [half(a, b, out), half(b, a, back)].concat()
+    }
+}
+
 /// The direction, seen from the member that is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Way {

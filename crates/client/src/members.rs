@@ -8,11 +8,12 @@ use types::{InstanceId, Listed, Safety};
 
 use crate::ask::{Answer, ask_all, ask_locks, ask_members, within};
 use crate::cluster_file::ClusterFile;
-use crate::connection::ClientError;
+use crate::connection::{Client, ClientError};
 use crate::endpoint::Endpoint;
 use crate::json::Locks;
 use crate::leader::LeaderClient;
 use crate::observe::Observer;
+use crate::order::ClaimedName;
 use crate::verdict::Electorate;
 
 #[derive(Clone, Debug)]
@@ -87,6 +88,13 @@ impl Members {
         let changed = endpoints != self.endpoints;
         self.endpoints = endpoints;
         changed
+    }
+
+    /// Connects to a member, and tells it by which name orders on this connection are to be known.
+    pub async fn connect_as(&self, endpoint: &Endpoint, name: &ClaimedName) -> Result<Client, ClientError> {
+        let client = Client::connect_to(endpoint, &self.settings).await?;
+        client.introduce(name.clone()).await?;
+        Ok(client)
     }
 
     pub fn observer(&self) -> Observer {

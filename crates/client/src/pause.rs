@@ -5,7 +5,7 @@ use std::time::Duration;
 use types::Role;
 
 use crate::ask::within;
-use crate::connection::{Client, ClientError};
+use crate::connection::ClientError;
 use crate::json::Paused;
 use crate::members::Members;
 use crate::order::ClaimedName;
@@ -44,9 +44,7 @@ impl Members {
                 let Some(member) = first.map(|status| status.id) else { return Err(ClientError::Timeout) };
                 let at = answers.iter().find(|answer| answer.result.as_ref().is_ok_and(|status| status.id == member));
                 let Some(answer) = at else { return Err(ClientError::Timeout) };
-                let client = Client::connect_to(&answer.endpoint, &self.settings).await?;
-                client.introduce(name.clone()).await?;
-                client.pause(paused).await?;
+                self.connect_as(&answer.endpoint, name).await?.pause(paused).await?;
                 asked = Some(member);
             }
             tokio::time::sleep(LOOK).await;

@@ -7,7 +7,9 @@
 use locks::LockName;
 use locks::wire::{Mode, SessionId, ToClerk, ToClient};
 use serde::{Deserialize, Serialize};
-use types::{Access, Change, ChangeRefusal, InstanceId, Membership, NodeId, Role, Safety, Token, Topology, Uid, Wins};
+use types::{
+    Access, Change, ChangeRefusal, InstanceId, Membership, NodeId, Role, Safety, Token, Topology, Uid, Wins, names,
+};
 
 use crate::announcement::{Announcement, ElectionCost};
 use crate::chaos::Chaos;
@@ -364,15 +366,7 @@ pub enum PriorityBy {
     Operator,
 }
 
-impl PriorityBy {
-    pub fn name(self) -> &'static str {
-        match self {
-            PriorityBy::List => "list",
-            PriorityBy::Command => "command",
-            PriorityBy::Operator => "operator",
-        }
-    }
-}
+names!(PriorityBy { List: "list", Command: "command", Operator: "operator" });
 
 impl MemberStatus {
     pub fn uid(&self) -> Uid {

@@ -114,9 +114,7 @@ impl Target {
 
     /// A connection for orders, which the member records under this client's name.
     pub(crate) async fn connect(&self, endpoint: &Endpoint) -> Result<Client, ClientError> {
-        let client = Client::connect_to(endpoint, &self.settings).await?;
-        client.introduce(self.name.clone()).await?;
-        Ok(client)
+        self.connect_as(endpoint, &self.name).await
     }
 
     /// The name under which members record the orders of this client.

@@ -5,9 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use client::json::{Change, Fault, FaultLack};
-use client::{
-    CHAOS_MAX, Chaos, ClaimedName, Client, ClientError, Endpoint, Members, Observer, REST_MAX, Way, find_leader, within,
-};
+use client::{CHAOS_MAX, Chaos, ClaimedName, Endpoint, Members, Observer, REST_MAX, find_leader, within};
 use hyper::StatusCode;
 use serde::Deserialize;
 
@@ -143,22 +141,13 @@ fn plan(Inject { action, a, b, one_way, ms }: Inject) -> Result<Plan, Problem> {
             let ms = time()?;
             a.iter().map(|&id| (id, vec![Chaos::Pause { ms }])).collect()
         }
-        Action::Cut => halves(&a, &b, one_way, |peer, way| Chaos::Cut { peer, way }),
+        Action::Cut => Chaos::between(&a, &b, one_way, |peer, way| Chaos::Cut { peer, way }),
         Action::Delay => {
             let ms = time()?;
-            halves(&a, &b, one_way, |peer, way| Chaos::Delay { peer, way, ms })
+            Chaos::between(&a, &b, one_way, |peer, way| Chaos::Delay { peer, way, ms })
         }
     };
     Ok(Plan { fault: Fault { action: name, a, b, one_way, ms, ..Fault::default() }, parts })
-}
-
-fn halves(a: &[u32], b: &[u32], one_way: bool, part: impl Fn(u32, Way) -> Chaos) -> Vec<(u32, Vec<Chaos>)> {
-    let (out, back) = if one_way { (Way::Out, Way::In) } else { (Way::Both, Way::Both) };
-    let half = |ids: &[u32], others: &[u32], way: Way| {
-        let one = |&id: &u32| (id, others.iter().map(|&peer| part(peer, way)).collect());
-        ids.iter().map(one).collect::<Vec<_>>()
-    };
-    [half(a, b, out), half(b, a, back)].concat()
 }
 
 struct Operator {
@@ -174,12 +163,6 @@ fn claimed(observer: &Observer) -> Option<(u32, u64)> {
 }
 
 impl Operator {
-    async fn connect(&self, endpoint: &Endpoint) -> Result<Client, ClientError> {
-        let client = Client::connect_to(endpoint, &self.members.settings).await?;
-        client.introduce(self.name.clone()).await?;
-        Ok(client)
-    }
-
     /// Streams first, so that no event is missed; then the order; then its outcome.
     async fn change(&self, order: Order) -> Result<Answer, Problem> {
         let mut observer = self.members.observer();
@@ -193,8 +176,9 @@ impl Operator {
         let nobody = || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no member leads that could do this");
         let member = asked.ok_or_else(nobody)?;
         let endpoint = self.endpoint(&observer, member)?;
-        let client =
-            within(self.members.member_timeout, self.connect(&endpoint)).await.map_err(|error| failed(&error))?;
+        let client = within(self.members.member_timeout, self.members.connect_as(&endpoint, &self.name))
+            .await
+            .map_err(|error| failed(&error))?;
         let (action, done) = match order {
             Order::Elect(_) => ("elect", within(PATIENCE, client.elect()).await),
             Order::Transfer(to, hold) => ("transfer", within(PATIENCE, client.transfer(to, hold)).await),
@@ -234,7 +218,7 @@ impl Operator {
         for (id, parts) in parts {
             let endpoint = self.members.endpoints.iter().find(|endpoint| endpoint.id == Some(id));
             let endpoint = endpoint.ok_or_else(|| no_member(id))?;
-            match within(patience, self.connect(endpoint)).await {
+            match within(patience, self.members.connect_as(endpoint, &self.name)).await {
                 Ok(client) => ready.push((id, endpoint, client, parts)),
                 // The faults of a member that does not run have ended with its process.
                 Err(error) if heals => fault.failed.push(FaultLack::new(endpoint, &error)),
@@ -267,6 +251,8 @@ fn no_member(id: u32) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use client::Way;
+
     use super::*;
 
     fn planned(body: &str) -> Result<Plan, Problem> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use algorithms::{Epoch, NodeId, Ranks, View, Wins};
 use serde::{Deserialize, Serialize};
-use types::{Listed, MemberList, PeerRole, Stamp};
+use types::{Listed, MemberList, PeerRole, Stamp, names};
 
 /// The shortest time that children have to stop.
 const CHILDREN_PATIENCE: Duration = Duration::from_secs(1);
@@ -151,14 +151,7 @@ pub enum OnClose {
     Immediate,
 }
 
-impl OnClose {
-    pub fn name(self) -> &'static str {
-        match self {
-            OnClose::WaitLease => "wait-lease",
-            OnClose::Immediate => "immediate",
-        }
-    }
-}
+names!(OnClose { WaitLease: "wait-lease", Immediate: "immediate" });
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timing {

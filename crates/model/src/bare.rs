@@ -324,7 +324,7 @@ impl<E: Election> Model for Bare<E> {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        properties::of(self)
+        properties::of(self).0
     }
 }
 

@@ -25,6 +25,8 @@ pub mod locks;
 pub mod members;
 pub mod mistake;
 pub mod mutex;
+mod properties;
+mod queues;
 pub mod reign;
 pub mod synchronous;
 mod time;

@@ -82,20 +82,24 @@ pub struct Budget {
 }
 
 impl Budget {
-    pub const NOTHING: Budget = Budget {
-        requests: [0; 2],
-        releases: 0,
-        withdrawals: 0,
-        keep_alives: 0,
-        moves: [0; 2],
-        bids: [0; 4],
-        renewals: 0,
-        step_downs: 0,
-        crashes: 0,
-        restarts: 0,
-        breaks: 0,
-        changes: 0,
-    };
+    pub const NOTHING: Budget = Budget::each(0);
+
+    const fn each(n: u8) -> Budget {
+        Budget {
+            requests: [n; 2],
+            releases: n,
+            withdrawals: n,
+            keep_alives: n,
+            moves: [n; 2],
+            bids: [n; 4],
+            renewals: n,
+            step_downs: n,
+            crashes: n,
+            restarts: n,
+            breaks: n,
+            changes: n,
+        }
+    }
 }
 
 /// A rule that the daemon, or the client's driver, owes the machines and breaks: a planted bug.
@@ -310,8 +314,7 @@ impl<P: Subject> Model for LockModel<P> {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let all = properties::of(self);
-        all.into_iter().filter(|property| self.only.is_none_or(|only| property.name == only)).collect()
+        properties::of(self).only(self.only)
     }
 }
 

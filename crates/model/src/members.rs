@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use algorithms::catalog::{Elects, Row};
 use algorithms::drive::Driver;
-use algorithms::{Epoch, Input, NodeId, Span, Topology, Uid, View};
+use algorithms::{Epoch, Input, NodeId, Span, Uid, View};
 use member::{Command, Context, Event, FullPos, NodeSet, Role, Settings, Standing, Timing};
 use stateright::{Model, Property};
 
@@ -240,11 +240,7 @@ impl<P: Subject> Members<P> {
     /// All members have just started and none is connected.
     pub fn cold(row: &'static Row, n: usize, budget: Budget) -> Self {
         let uids = (1..=n as u32).map(Uid::plain).collect();
-        let view = match row.topology {
-            Topology::Mesh => View::mesh(uids),
-            Topology::Ring => View::ring(uids),
-            Topology::Graph => View::graph(uids, &crate::bare::links_with_cut(n)),
-        };
+        let view = View::of(row.topology, uids, &crate::bare::links_with_cut(n));
         // Every heartbeat of a leader asks for an answer: otherwise members would differ by which one asked last, and never
         // come to rest.
         let timing = Timing::default();
@@ -331,8 +327,7 @@ impl<P: Subject> Model for Members<P> {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let all = properties::of(self);
-        all.into_iter().filter(|property| self.only.is_none_or(|only| property.name == only)).collect()
+        properties::of(self).only(self.only)
     }
 }
 

@@ -17,6 +17,8 @@ use algorithms::{Access, Ctx, Input, Link, Mutex, MutexSettings, Section, Span, 
 use stateright::{Model, Property};
 
 use crate::mistake::Mistake;
+use crate::properties::Properties;
+use crate::queues::take;
 
 #[derive(Clone, Debug)]
 pub struct Sections<M> {
@@ -207,15 +209,6 @@ impl<M: Mutex> State<M> {
     fn is_over(&self, model: &Sections<M>) -> bool {
         self.is_quiet() && self.nodes.iter().zip(&model.requests).all(|(node, list)| node.asked == list.len())
     }
-
-    fn take(&mut self, node: usize, link: M::Link, place: usize) -> Option<M::Message> {
-        let queue = self.links.get_mut(&(node, link))?;
-        let message = queue.remove(place);
-        if queue.is_empty() {
-            self.links.remove(&(node, link));
-        }
-        message
-    }
 }
 
 impl<M: Mutex> Model for Sections<M> {
@@ -260,7 +253,7 @@ impl<M: Mutex> Model for Sections<M> {
                 self.step(&mut next, at, Input::Command(Want::Exit));
             }
             Action::Receives(at, from, place) => {
-                let message = next.take(at, from, place)?;
+                let message = take(&mut next.links, &(at, from), place)?;
                 self.step(&mut next, at, Input::Message { from, message });
             }
             Action::Fires(at, timer) => {
@@ -272,31 +265,24 @@ impl<M: Mutex> Model for Sections<M> {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let mut all = vec![
-            Property::always(EXCLUSION, |_, state: &State<M>| {
-                let inside: Vec<Access> = state.inside().collect();
-                inside.len() < 2 || inside.iter().all(|access| *access == Access::Shared)
-            }),
-            Property::always(SERVED, |_, state: &State<M>| !state.is_quiet() || !state.waits()),
-            Property::always(TOKENS, |_, state: &State<M>| !state.token_went_back),
-            Property::always(COST, |model: &Self, state: &State<M>| {
-                let (cost, sent) = (model.cost(state), u64::from(state.sent));
-                sent <= cost.max && (sent >= cost.min || !state.is_over(model))
-            }),
-            Property::sometimes("every request was served", |model: &Self, state: &State<M>| state.is_over(model)),
-            Property::sometimes("two members wait", |_, state: &State<M>| {
-                state.nodes.iter().filter(|node| node.waits).count() > 1
-            }),
-        ];
+        let mut all = Properties::of(self);
+        all.always(EXCLUSION, |_, state| {
+            let inside: Vec<Access> = state.inside().collect();
+            inside.len() < 2 || inside.iter().all(|access| *access == Access::Shared)
+        });
+        all.always(SERVED, |_, state| !state.is_quiet() || !state.waits());
+        all.always(TOKENS, |_, state| !state.token_went_back);
+        all.always(COST, |model, state| {
+            let (cost, sent) = (model.cost(state), u64::from(state.sent));
+            sent <= cost.max && (sent >= cost.min || !state.is_over(model))
+        });
+        all.sometimes("every request was served", |model, state| state.is_over(model));
+        all.sometimes("two members wait", |_, state| state.nodes.iter().filter(|node| node.waits).count() > 1);
         if self.row.fair {
-            all.push(Property::always(ORDER, |_, state: &State<M>| !state.out_of_order));
+            all.always(ORDER, |_, state| !state.out_of_order);
         }
-        if M::SHARED {
-            all.push(Property::sometimes("readers are inside together", |_, state: &State<M>| {
-                state.inside().count() > 1
-            }));
-        }
-        all
+        all.sometimes_if(M::SHARED, "readers are inside together", |_, state| state.inside().count() > 1);
+        all.0
     }
 }
 

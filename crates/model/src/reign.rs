@@ -326,8 +326,7 @@ impl<P: Subject> Model for QuorumModel<P> {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let all = properties::of(self);
-        all.into_iter().filter(|property| self.only.is_none_or(|only| property.name == only)).collect()
+        properties::of(self).only(self.only)
     }
 }
 

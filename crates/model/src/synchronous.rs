@@ -9,6 +9,7 @@ use stateright::{Model, Property};
 
 use crate::bare::properties::{AGREEMENT, ALL_DECIDE, BEST_WINS, ONCE, ONE_WINNER};
 use crate::bare::rings;
+use crate::properties::Properties;
 
 const CANDIDATE_WINS: &str = "only a node that started wins";
 
@@ -146,30 +147,25 @@ impl<R: Rounds> Model for Synchronous<R> {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let mut all = vec![
-            Property::always(ONE_WINNER, |_, state: &State<R>| state.winners().count() <= 1),
-            Property::always(AGREEMENT, Self::agree),
-            Property::always(ONCE, |_, state: &State<R>| state.nodes.iter().all(|node| !node.decided_twice)),
-            Property::always(ALL_DECIDE, |_, state: &State<R>| {
-                !state.over() || state.nodes.iter().all(|node| node.outcome.is_some())
-            }),
-            Property::sometimes("a node wins", |_, state: &State<R>| state.winners().count() > 0),
-            Property::sometimes("one initiator suffices", |_, state: &State<R>| {
-                state.over() && state.nodes.iter().filter(|node| !node.asleep).count() == 1
-            }),
-            Property::sometimes("all start", |_, state: &State<R>| {
-                state.over() && state.nodes.iter().all(|node| !node.asleep)
-            }),
-        ];
-        all.push(match self.elects {
-            Elects::BestCandidate => Property::always(CANDIDATE_WINS, |_, state: &State<R>| {
-                state.winners().all(|at| !state.nodes[at].asleep)
-            }),
-            _ => Property::always(BEST_WINS, |model: &Self, state: &State<R>| {
+        let mut all = Properties::of(self);
+        all.always(ONE_WINNER, |_, state| state.winners().count() <= 1);
+        all.always(AGREEMENT, Self::agree);
+        all.always(ONCE, |_, state| state.nodes.iter().all(|node| !node.decided_twice));
+        all.always(ALL_DECIDE, |_, state| !state.over() || state.nodes.iter().all(|node| node.outcome.is_some()));
+        all.sometimes("a node wins", |_, state| state.winners().count() > 0);
+        all.sometimes("one initiator suffices", |_, state| {
+            state.over() && state.nodes.iter().filter(|node| !node.asleep).count() == 1
+        });
+        all.sometimes("all start", |_, state| state.over() && state.nodes.iter().all(|node| !node.asleep));
+        match self.elects {
+            Elects::BestCandidate => {
+                all.always(CANDIDATE_WINS, |_, state| state.winners().all(|at| !state.nodes[at].asleep));
+            }
+            _ => all.always(BEST_WINS, |model, state| {
                 let best = model.settings.wins.best(model.views[state.view].members().iter().copied());
                 state.winners().all(|at| Some(model.uid(state, at)) == best)
             }),
-        });
-        all
+        }
+        all.0
     }
 }

@@ -272,11 +272,9 @@ impl<P: Subject> Model for ViewsModel<P> {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let mut all = properties::all();
+        let mut all = properties::of(self).only(self.only);
         all.retain(|property| {
-            let expected =
-                property.expectation != stateright::Expectation::Sometimes || self.expects.contains(&property.name);
-            expected && self.only.is_none_or(|only| only == property.name)
+            property.expectation != stateright::Expectation::Sometimes || self.expects.contains(&property.name)
         });
         all
     }

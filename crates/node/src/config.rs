@@ -349,15 +349,9 @@ impl Config {
 
 /// These members, in this order. `links`: of a graph.
 pub(crate) fn view(members: Vec<Uid>, topology: Topology, links: &[(NodeId, NodeId)]) -> View {
-    match topology {
-        Topology::Ring => View::ring(members),
-        Topology::Mesh => View::mesh(members),
-        Topology::Graph => {
-            let at = |id: NodeId| members.iter().position(|member| member.id == id);
-            let links: Vec<_> = links.iter().filter_map(|&(a, b)| Some((at(a)?, at(b)?))).collect();
-            View::graph(members, &links)
-        }
-    }
+    let at = |id: NodeId| members.iter().position(|member| member.id == id);
+    let links: Vec<_> = links.iter().filter_map(|&(a, b)| Some((at(a)?, at(b)?))).collect();
+    View::of(topology, members, &links)
 }
 
 pub(crate) fn first_word(hash: &[u8]) -> u64 {

@@ -1,12 +1,12 @@
 //! One bare run from a description to a report.
 
-use std::fmt;
 use std::time::Duration;
 
 use algorithms::catalog::{self, Row, Visitor};
 use algorithms::drive::Counts;
 use algorithms::theory::{self, Before, Bounds, Case, Expectation};
 use algorithms::{Election, Kind, Message, NodeId, Rounds, Shape, Topology, Uid, View, Wins};
+use types::names;
 
 use crate::bare::{self, Initiators, Setup, Trail, Verdict};
 use crate::check_run;
@@ -44,20 +44,7 @@ pub enum Schedule {
     Random,
 }
 
-impl Schedule {
-    pub fn name(self) -> &'static str {
-        match self {
-            Schedule::Sync => "sync",
-            Schedule::Random => "random",
-        }
-    }
-}
-
-impl fmt::Display for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+names!(Schedule { Sync: "sync", Random: "random" });
 
 /// The cost of a run, and its violations.
 #[derive(Clone, Debug)]
@@ -198,7 +185,7 @@ impl Experiment {
 
     /// About how many messages the run will send: theory's number for this run, or its mean, or its worst case.
     pub fn likely_messages(&self) -> f64 {
-        let view = || bare::view(self.row, self.ids.clone(), &self.links);
+        let view = || View::of(self.row.topology, self.ids.clone(), &self.links);
         let graph = (self.row.topology == Topology::Graph).then(view);
         // In a mesh every initiator is compared with every node.
         let small = self.row.topology == Topology::Ring || self.ids.len() <= MAX_COMPARED_NODES;
@@ -236,7 +223,7 @@ impl Experiment {
         // A graph may have more links than nodes.
         let nodes = self.ids.len().max(self.links.len()) as u64;
         Setup {
-            view: bare::view(self.row, self.ids.clone(), &self.links),
+            view: View::of(self.row.topology, self.ids.clone(), &self.links),
             settings: bare::settings(self.row, self.wins),
             initiators: self.initiators.clone(),
             crashes,

@@ -1,9 +1,9 @@
 //! The orders of the ids 1..n on a ring.
 
-use std::fmt;
 use std::str::FromStr;
 
 use algorithms::Uid;
+use types::names;
 
 use crate::rng::Rng;
 
@@ -18,18 +18,9 @@ pub enum Order {
     BitReversal,
 }
 
+names!(Order { Random: "random", Increasing: "increasing", Decreasing: "decreasing", BitReversal: "bit-reversal" });
+
 impl Order {
-    pub const ALL: [Order; 4] = [Order::Random, Order::Increasing, Order::Decreasing, Order::BitReversal];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Order::Random => "random",
-            Order::Increasing => "increasing",
-            Order::Decreasing => "decreasing",
-            Order::BitReversal => "bit-reversal",
-        }
-    }
-
     /// The ids 1..=nodes in clockwise order; only `Random` uses the seed.
     pub fn ids(self, nodes: usize, seed: u64) -> Vec<Uid> {
         let nodes = u32::try_from(nodes).expect("ids are 32 bits wide");
@@ -57,12 +48,6 @@ fn bit_reversal(nodes: u32) -> Vec<Uid> {
         .filter(|&id| id < nodes)
         .map(|id| Uid::plain(id + 1))
         .collect()
-}
-
-impl fmt::Display for Order {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 impl FromStr for Order {

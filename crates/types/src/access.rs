@@ -1,8 +1,8 @@
 //! What a process that authenticated may do.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+
+use crate::names;
 
 /// Ordered: each may do what the ones before it may.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -16,20 +16,4 @@ pub enum Access {
     Member,
 }
 
-impl Access {
-    pub const ALL: [Access; 3] = [Access::Reader, Access::Operator, Access::Member];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Access::Reader => "reader",
-            Access::Operator => "operator",
-            Access::Member => "member",
-        }
-    }
-}
-
-impl fmt::Display for Access {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+names!(Access { Reader: "reader", Operator: "operator", Member: "member" });

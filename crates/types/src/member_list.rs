@@ -2,13 +2,12 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::id::{Epoch, NodeId, Uid};
-use crate::name::{UnknownName, by_name};
+use crate::name::parsed_names;
 
 /// What a member may do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
@@ -23,33 +22,11 @@ pub enum PeerRole {
     Learner,
 }
 
+parsed_names!(PeerRole { Member: "member", Witness: "witness", Learner: "learner" });
+
 impl PeerRole {
-    pub const ALL: [PeerRole; 3] = [PeerRole::Member, PeerRole::Witness, PeerRole::Learner];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            PeerRole::Member => "member",
-            PeerRole::Witness => "witness",
-            PeerRole::Learner => "learner",
-        }
-    }
-
     pub fn votes(self) -> bool {
         self != PeerRole::Learner
-    }
-}
-
-impl fmt::Display for PeerRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for PeerRole {
-    type Err = UnknownName;
-
-    fn from_str(word: &str) -> Result<Self, UnknownName> {
-        by_name(&PeerRole::ALL, PeerRole::name, word)
     }
 }
 

@@ -1,12 +1,9 @@
 //! The standing of a member, and its cause.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Epoch, NodeId};
-use crate::name::{UnknownName, by_name};
+use crate::name::parsed_names;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -19,19 +16,13 @@ pub enum Role {
     Learner,
 }
 
-impl Role {
-    pub const ALL: [Role; 5] = [Role::Leader, Role::Follower, Role::Candidate, Role::Witness, Role::Learner];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Leader => "leader",
-            Role::Follower => "follower",
-            Role::Candidate => "candidate",
-            Role::Witness => "witness",
-            Role::Learner => "learner",
-        }
-    }
-}
+parsed_names!(Role {
+    Leader: "leader",
+    Follower: "follower",
+    Candidate: "candidate",
+    Witness: "witness",
+    Learner: "learner",
+});
 
 /// The standing of a member after a transition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -75,43 +66,22 @@ pub enum Cause {
     Present,
 }
 
-impl Cause {
-    pub const ALL: [Cause; 14] = [
-        Cause::Started,
-        Cause::Elected,
-        Cause::OtherElected,
-        Cause::Heard,
-        Cause::LeaderLost,
-        Cause::LeaderResigned,
-        Cause::SteppedDown,
-        Cause::Bumped,
-        Cause::Halted,
-        Cause::LeaseEnded,
-        Cause::HandedOver,
-        Cause::SupportersLost,
-        Cause::Superseded,
-        Cause::Present,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Cause::Started => "started",
-            Cause::Elected => "elected",
-            Cause::OtherElected => "other-elected",
-            Cause::Heard => "heard",
-            Cause::LeaderLost => "leader-lost",
-            Cause::LeaderResigned => "leader-resigned",
-            Cause::SteppedDown => "stepped-down",
-            Cause::Bumped => "bumped",
-            Cause::Halted => "halted",
-            Cause::LeaseEnded => "lease-ended",
-            Cause::HandedOver => "handed-over",
-            Cause::SupportersLost => "supporters-lost",
-            Cause::Superseded => "superseded",
-            Cause::Present => "present",
-        }
-    }
-}
+parsed_names!(Cause {
+    Started: "started",
+    Elected: "elected",
+    OtherElected: "other-elected",
+    Heard: "heard",
+    LeaderLost: "leader-lost",
+    LeaderResigned: "leader-resigned",
+    SteppedDown: "stepped-down",
+    Bumped: "bumped",
+    Halted: "halted",
+    LeaseEnded: "lease-ended",
+    HandedOver: "handed-over",
+    SupportersLost: "supporters-lost",
+    Superseded: "superseded",
+    Present: "present",
+});
 
 /// Which kind of authority decides who may claim to lead. Each is an authority of the crate `member`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -123,58 +93,7 @@ pub enum Safety {
     Quorum,
 }
 
-impl Safety {
-    pub const ALL: [Safety; 2] = [Safety::Classic, Safety::Quorum];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Safety::Classic => "classic",
-            Safety::Quorum => "quorum",
-        }
-    }
-}
-
-impl FromStr for Role {
-    type Err = UnknownName;
-
-    fn from_str(word: &str) -> Result<Self, UnknownName> {
-        by_name(&Role::ALL, Role::name, word)
-    }
-}
-
-impl FromStr for Cause {
-    type Err = UnknownName;
-
-    fn from_str(word: &str) -> Result<Self, UnknownName> {
-        by_name(&Cause::ALL, Cause::name, word)
-    }
-}
-
-impl FromStr for Safety {
-    type Err = UnknownName;
-
-    fn from_str(word: &str) -> Result<Self, UnknownName> {
-        by_name(&Safety::ALL, Safety::name, word)
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl fmt::Display for Safety {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+parsed_names!(Safety { Classic: "classic", Quorum: "quorum" });
 
 #[cfg(test)]
 mod tests {

@@ -1,26 +1,29 @@
-//! Every election of the catalog as one machine: [`AnyElection`]. Drivers that run whole members are compiled once instead of
-//! once for each row; [`Settings::algorithm`](crate::Settings::algorithm) names the row.
+//! Every election of the catalog as one machine: [`AnyElection`](super::AnyElection). Drivers that run whole members are compiled
+//! once instead of once for each row; [`Settings::algorithm`](crate::Settings::algorithm) names the row. Mutual exclusions share
+//! the translation: `any_mutex.rs`.
 //!
 //! Its messages, timers and records are those of the textbook machine inside it. Encoded, they are the same bytes: which
-//! algorithm runs is known from the config, so the reader of bytes asks [`Algorithm::read_message`].
+//! algorithm runs is known from the config, so the reader of bytes asks [`Algorithm::read_message`](super::Algorithm::read_message).
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{AnyElection, AnyMessage, AnyRecord, AnyTimer};
-use crate::protocol::{Ctx, Election, Input, Outbox, Span};
+use crate::protocol::{Ctx, Input, Outbox, Protocol, Span};
 use crate::view::{Edge, Link, Side, TypedLink, View};
 use types::{NodeId, Topology};
 
-/// A textbook machine of the catalog: its messages, timers and records as those of [`AnyElection`], and back.
-pub(super) trait Listed: Election<Link: TypedLink> {
-    fn any_message(message: Self::Message) -> AnyMessage;
-    fn any_timer(timer: Self::Timer) -> AnyTimer;
-    fn any_record(record: Self::Durable) -> AnyRecord;
+/// A textbook machine of a registry: its messages, timers and records as those of [`Listed::Any`], and back.
+pub(super) trait Listed: Protocol<Link: TypedLink> {
+    /// All machines of its registry as one.
+    type Any: Protocol<Link = LinkNumber, Command = Self::Command, Event = Self::Event, Settings = Self::Settings>;
+
+    fn any_message(message: Self::Message) -> <Self::Any as Protocol>::Message;
+    fn any_timer(timer: Self::Timer) -> <Self::Any as Protocol>::Timer;
+    fn any_record(record: Self::Durable) -> <Self::Any as Protocol>::Durable;
     /// `None` if it belongs to another algorithm, here and below.
-    fn own_message(message: AnyMessage) -> Option<Self::Message>;
-    fn own_timer(timer: AnyTimer) -> Option<Self::Timer>;
-    fn own_record(record: AnyRecord) -> Option<Self::Durable>;
+    fn own_message(message: <Self::Any as Protocol>::Message) -> Option<Self::Message>;
+    fn own_timer(timer: <Self::Any as Protocol>::Timer) -> Option<Self::Timer>;
+    fn own_record(record: <Self::Any as Protocol>::Durable) -> Option<Self::Durable>;
 }
 
 /// A link by its number: on a ring 0 is the left and 1 the right, elsewhere it is the id of the node at the far end. The view
@@ -46,40 +49,44 @@ fn far_end<L: TypedLink>(link: LinkNumber, me: usize, view: &View) -> Option<(us
 /// The outbox of any machine, as a textbook machine sees it.
 pub(super) struct Typed<'a, O>(pub(super) &'a mut O);
 
-impl<E: Listed, O: Outbox<AnyElection>> Outbox<E> for Typed<'_, O> {
-    fn send(&mut self, to: E::Link, message: E::Message) {
-        self.0.send(LinkNumber(to.number()), E::any_message(message));
+impl<M: Listed, O: Outbox<M::Any>> Outbox<M> for Typed<'_, O> {
+    fn send(&mut self, to: M::Link, message: M::Message) {
+        self.0.send(LinkNumber(to.number()), M::any_message(message));
     }
-    fn forward(&mut self, to: E::Link, message: E::Message) {
-        self.0.forward(LinkNumber(to.number()), E::any_message(message));
+    fn forward(&mut self, to: M::Link, message: M::Message) {
+        self.0.forward(LinkNumber(to.number()), M::any_message(message));
     }
-    fn set_timer(&mut self, timer: E::Timer, after: Span) {
-        self.0.set_timer(E::any_timer(timer), after);
+    fn set_timer(&mut self, timer: M::Timer, after: Span) {
+        self.0.set_timer(M::any_timer(timer), after);
     }
-    fn cancel_timer(&mut self, timer: E::Timer) {
-        self.0.cancel_timer(E::any_timer(timer));
+    fn cancel_timer(&mut self, timer: M::Timer) {
+        self.0.cancel_timer(M::any_timer(timer));
     }
-    fn persist(&mut self, record: E::Durable) {
-        self.0.persist(E::any_record(record));
+    fn persist(&mut self, record: M::Durable) {
+        self.0.persist(M::any_record(record));
     }
-    fn store(&mut self, record: E::Durable) {
-        self.0.store(E::any_record(record));
+    fn store(&mut self, record: M::Durable) {
+        self.0.store(M::any_record(record));
     }
-    fn announce(&mut self, event: E::Event) {
+    fn announce(&mut self, event: M::Event) {
         self.0.announce(event);
     }
 }
 
-pub(super) fn start<E: Listed>(ctx: &Ctx<'_>, stored: Option<AnyRecord>, out: &mut impl Outbox<AnyElection>) -> E {
-    let own = |record| E::own_record(record).expect("a record is read as one of the algorithm that runs");
-    E::start(ctx, stored.map(own), &mut Typed(out))
+pub(super) fn start<M: Listed>(
+    ctx: &Ctx<'_, M::Settings>,
+    stored: Option<<M::Any as Protocol>::Durable>,
+    out: &mut impl Outbox<M::Any>,
+) -> M {
+    let own = |record| M::own_record(record).expect("a record is read as one of the algorithm that runs");
+    M::start(ctx, stored.map(own), &mut Typed(out))
 }
 
-pub(super) fn step<E: Listed>(
-    machine: &mut E,
-    ctx: &Ctx<'_>,
-    input: Input<AnyElection>,
-    out: &mut impl Outbox<AnyElection>,
+pub(super) fn step<M: Listed>(
+    machine: &mut M,
+    ctx: &Ctx<'_, M::Settings>,
+    input: Input<M::Any>,
+    out: &mut impl Outbox<M::Any>,
 ) {
     if let Some(input) = own_input(input) {
         machine.step(ctx, input, &mut Typed(out));
@@ -87,16 +94,16 @@ pub(super) fn step<E: Listed>(
 }
 
 /// `None` for an input that no driver of this algorithm has: a message or timer of another one.
-fn own_input<E: Listed>(input: Input<AnyElection>) -> Option<Input<E>> {
+fn own_input<M: Listed>(input: Input<M::Any>) -> Option<Input<M>> {
     Some(match input {
         Input::Message { from, message } => {
-            Input::Message { from: E::Link::numbered(from.0)?, message: E::own_message(message)? }
+            Input::Message { from: M::Link::numbered(from.0)?, message: M::own_message(message)? }
         }
-        Input::Timer(timer) => Input::Timer(E::own_timer(timer)?),
+        Input::Timer(timer) => Input::Timer(M::own_timer(timer)?),
         Input::PeerUp(peer) => Input::PeerUp(peer),
         Input::PeerDown(peer) => Input::PeerDown(peer),
         Input::Command(command) => Input::Command(command),
-        Input::Stored(record) => Input::Stored(E::own_record(record)?),
+        Input::Stored(record) => Input::Stored(M::own_record(record)?),
     })
 }
 
@@ -132,51 +139,119 @@ macro_rules! transparent {
     };
 }
 
-/// Enums with a variant for each row; everything is passed on to the machine in the variant. Expanded in the catalog, whose
-/// imports it uses.
-macro_rules! any_election {
-    ($($method:ident $variant:ident: $machine:ty;)*) => {
+/// The machines of a registry as one: enums with a variant for each row; everything is passed on to the machine in the variant.
+/// Expanded in the registries, whose imports it uses. `by` is the field of the settings that names the row; a registry of
+/// machines that keep nothing has the record `()`.
+macro_rules! any_machine {
+    (
+        $any:ident named $name:ident by $field:ident,
+        $message:ident, $timer:ident, $record:tt, $command:ty, $event:ty, $settings:ty;
+        $($variant:ident: $machine:ty;)*
+    ) => {
         /// The name of a row.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-        pub enum Algorithm { $($variant),* }
+        pub enum $name { $($variant),* }
 
         #[derive(Clone, PartialEq, Eq, Hash)]
-        pub enum AnyElection { $($variant(live!($method $machine))),* }
+        pub enum $any { $($variant($machine)),* }
 
         #[derive(Clone, PartialEq, Eq, Hash)]
-        pub enum AnyMessage { $($variant(<live!($method $machine) as Protocol>::Message)),* }
+        pub enum $message { $($variant(<$machine as Protocol>::Message)),* }
 
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum AnyTimer { $($variant(<live!($method $machine) as Protocol>::Timer)),* }
+        pub enum $timer { $($variant(<$machine as Protocol>::Timer)),* }
+
+        transparent!($any: $($variant)*);
+        transparent!($timer: $($variant)*);
+        transparent!($message encoded: $($variant)*);
+
+        $(impl Listed for $machine {
+            type Any = $any;
+
+            fn any_message(message: Self::Message) -> $message {
+                $message::$variant(message)
+            }
+            fn any_timer(timer: Self::Timer) -> $timer {
+                $timer::$variant(timer)
+            }
+            fn own_message(message: $message) -> Option<Self::Message> {
+                if let $message::$variant(message) = message { Some(message) } else { None }
+            }
+            fn own_timer(timer: $timer) -> Option<Self::Timer> {
+                if let $timer::$variant(timer) = timer { Some(timer) } else { None }
+            }
+            any_machine!(record $record $variant);
+        })*
+
+        impl $name {
+            pub fn read_message<R: Reader>(self, reader: R) -> Result<$message, R::Error> {
+                match self { $($name::$variant => reader.read().map($message::$variant)),* }
+            }
+        }
+
+        impl Message for $message {
+            /// Every algorithm has its own.
+            const KINDS: &'static [Kind] = &[];
+
+            /// Index into the kinds of its algorithm.
+            fn kind(&self) -> usize {
+                match self { $($message::$variant(message) => message.kind()),* }
+            }
+
+            fn count(&self, counts: &mut Counts) {
+                match self { $($message::$variant(message) => message.count(counts)),* }
+            }
+        }
+
+        impl Protocol for $any {
+            type Link = LinkNumber;
+            type Message = $message;
+            type Timer = $timer;
+            type Command = $command;
+            type Event = $event;
+            type Durable = $record;
+            type Settings = $settings;
+
+            fn start(ctx: &Ctx<'_, $settings>, stored: Option<$record>, out: &mut impl Outbox<Self>) -> Self {
+                match ctx.settings.$field.expect("the settings name the algorithm") {
+                    $($name::$variant => $any::$variant(start(ctx, stored, out))),*
+                }
+            }
+
+            fn step(&mut self, ctx: &Ctx<'_, $settings>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+                match self { $($any::$variant(machine) => step(machine, ctx, input, out)),* }
+            }
+        }
+    };
+    (record () $variant:ident) => {
+        fn any_record((): ()) {}
+        fn own_record((): ()) -> Option<()> {
+            Some(())
+        }
+    };
+    (record $record:ident $variant:ident) => {
+        fn any_record(record: Self::Durable) -> $record {
+            $record::$variant(record)
+        }
+        fn own_record(record: $record) -> Option<Self::Durable> {
+            if let $record::$variant(record) = record { Some(record) } else { None }
+        }
+    };
+}
+
+/// [`AnyElection`], and what it alone has: records, and the facts of a row that are constants of its machine.
+macro_rules! any_election {
+    ($($method:ident $variant:ident: $machine:ty;)*) => {
+        any_machine! {
+            AnyElection named Algorithm by algorithm,
+            AnyMessage, AnyTimer, AnyRecord, Campaign, Outcome, Settings;
+            $($variant: live!($method $machine);)*
+        }
 
         #[derive(Clone, PartialEq, Eq, Hash)]
         pub enum AnyRecord { $($variant(<live!($method $machine) as Protocol>::Durable)),* }
 
-        transparent!(AnyElection: $($variant)*);
-        transparent!(AnyTimer: $($variant)*);
-        transparent!(AnyMessage encoded: $($variant)*);
         transparent!(AnyRecord encoded: $($variant)*);
-
-        $(impl Listed for live!($method $machine) {
-            fn any_message(message: Self::Message) -> AnyMessage {
-                AnyMessage::$variant(message)
-            }
-            fn any_timer(timer: Self::Timer) -> AnyTimer {
-                AnyTimer::$variant(timer)
-            }
-            fn any_record(record: Self::Durable) -> AnyRecord {
-                AnyRecord::$variant(record)
-            }
-            fn own_message(message: AnyMessage) -> Option<Self::Message> {
-                if let AnyMessage::$variant(message) = message { Some(message) } else { None }
-            }
-            fn own_timer(timer: AnyTimer) -> Option<Self::Timer> {
-                if let AnyTimer::$variant(timer) = timer { Some(timer) } else { None }
-            }
-            fn own_record(record: AnyRecord) -> Option<Self::Durable> {
-                if let AnyRecord::$variant(record) = record { Some(record) } else { None }
-            }
-        })*
 
         impl Algorithm {
             pub const fn features(self) -> Features {
@@ -193,46 +268,8 @@ macro_rules! any_election {
                 match self { $(Algorithm::$variant => <<live!($method $machine) as Protocol>::Message>::KINDS),* }
             }
 
-            pub fn read_message<R: Reader>(self, reader: R) -> Result<AnyMessage, R::Error> {
-                match self { $(Algorithm::$variant => reader.read().map(AnyMessage::$variant)),* }
-            }
-
             pub fn read_record<R: Reader>(self, reader: R) -> Result<AnyRecord, R::Error> {
                 match self { $(Algorithm::$variant => reader.read().map(AnyRecord::$variant)),* }
-            }
-        }
-
-        impl Message for AnyMessage {
-            /// Every algorithm has its own: [`Algorithm::kinds`].
-            const KINDS: &'static [Kind] = &[];
-
-            /// Index into [`Algorithm::kinds`] of its algorithm.
-            fn kind(&self) -> usize {
-                match self { $(AnyMessage::$variant(message) => message.kind()),* }
-            }
-
-            fn count(&self, counts: &mut Counts) {
-                match self { $(AnyMessage::$variant(message) => message.count(counts)),* }
-            }
-        }
-
-        impl Protocol for AnyElection {
-            type Link = LinkNumber;
-            type Message = AnyMessage;
-            type Timer = AnyTimer;
-            type Command = Campaign;
-            type Event = Outcome;
-            type Durable = AnyRecord;
-            type Settings = Settings;
-
-            fn start(ctx: &Ctx<'_>, stored: Option<AnyRecord>, out: &mut impl Outbox<Self>) -> Self {
-                match ctx.settings.algorithm.expect("the settings of a member name its algorithm") {
-                    $(Algorithm::$variant => AnyElection::$variant(start(ctx, stored, out))),*
-                }
-            }
-
-            fn step(&mut self, ctx: &Ctx<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
-                match self { $(AnyElection::$variant(machine) => step(machine, ctx, input, out)),* }
             }
         }
 

@@ -5,8 +5,9 @@ use std::fmt::{self, Debug};
 
 use serde::{Serialize, Serializer};
 
-use super::any_mutex;
+use super::any::{Listed, start, step};
 use super::{LinkNumber, Reader};
+use crate::drive::Counts;
 use crate::election::bully::Bully;
 use crate::mutex::clock::Stamp;
 use crate::mutex::{

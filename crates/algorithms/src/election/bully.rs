@@ -27,7 +27,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol, Span};
+use crate::protocol::{Campaign, Ctx, Election, Input, Outbox, Outcome, Protocol, Span};
 use crate::settings::Settings;
 use types::{NodeId, Uid};
 
@@ -51,14 +51,7 @@ pub enum Msg {
     Coordinator,
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] =
-        &[Kind::election("election"), Kind::election("answer"), Kind::announcement("coordinator")];
-
-    fn kind(&self) -> usize {
-        *self as usize
-    }
-}
+kinds!(Msg { Election: election("election"), Answer: election("answer"), Coordinator: announcement("coordinator") });
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {

@@ -28,9 +28,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{
-    Campaign, Ctx, Election, Features, Input, Kind, Message, Outbox, Outcome, Protocol, Span, StateVector, Status,
-};
+use crate::protocol::{Campaign, Ctx, Election, Features, Input, Outbox, Outcome, Protocol, Span, StateVector, Status};
 use crate::settings::Settings;
 use types::NodeId;
 
@@ -88,21 +86,14 @@ pub enum Call {
     NewState,
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] =
-        &Kind::all(["are-you-up", "are-you-normal", "enter-election", "set-coordinator", "new-state", "reply"]);
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::AreYouUp(_) => 0,
-            Msg::AreYouNormal(_) => 1,
-            Msg::EnterElection(_) => 2,
-            Msg::SetCoordinator(_) => 3,
-            Msg::NewState(..) => 4,
-            Msg::Yes(..) | Msg::Normal(..) => 5,
-        }
-    }
-}
+kinds!(Msg {
+    AreYouUp: election("are-you-up"),
+    AreYouNormal: election("are-you-normal"),
+    EnterElection: election("enter-election"),
+    SetCoordinator: election("set-coordinator"),
+    NewState: election("new-state"),
+    Yes | Normal: election("reply"),
+});
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {

@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
+use crate::protocol::{Ctx, Election, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
@@ -33,17 +33,7 @@ pub enum Msg {
     Selected(Uid),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::election("probe"), Kind::announcement("selected")];
-
-    #[inline]
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Probe(_) => 0,
-            Msg::Selected(_) => 1,
-        }
-    }
-}
+kinds!(Msg { Probe: election("probe"), Selected: announcement("selected") });
 
 impl<const SUBSTITUTE: bool> MessageDriven for ChangRoberts<SUBSTITUTE> {
     type Link = Side;

@@ -19,7 +19,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
+use crate::protocol::{Ctx, Election, MessageDriven, Outbox, Outcome};
 use crate::view::Edge;
 use types::{NodeId, Uid};
 
@@ -43,19 +43,12 @@ pub enum Msg {
     Leader(Uid),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] =
-        &[Kind::election("explore"), Kind::election("accept"), Kind::election("reject"), Kind::announcement("leader")];
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Explore(_) => 0,
-            Msg::Accept(_) => 1,
-            Msg::Reject(_) => 2,
-            Msg::Leader(_) => 3,
-        }
-    }
-}
+kinds!(Msg {
+    Explore: election("explore"),
+    Accept: election("accept"),
+    Reject: election("reject"),
+    Leader: announcement("leader"),
+});
 
 impl MessageDriven for Dfs {
     type Link = Edge;

@@ -25,7 +25,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
+use crate::protocol::{Ctx, Election, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
@@ -54,18 +54,7 @@ pub enum Msg {
     Elected(Uid),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::election("m1"), Kind::election("m2"), Kind::announcement("elected")];
-
-    #[inline]
-    fn kind(&self) -> usize {
-        match self {
-            Msg::M1 { .. } => 0,
-            Msg::M2(_) => 1,
-            Msg::Elected(_) => 2,
-        }
-    }
-}
+kinds!(Msg { M1: election("m1"), M2: election("m2"), Elected: announcement("elected") });
 
 impl MessageDriven for DolevKlaweRodehB {
     type Link = Side;

@@ -31,7 +31,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
+use crate::protocol::{Ctx, Election, MessageDriven, Outbox, Outcome};
 use crate::view::Edge;
 use types::{NodeId, Uid};
 
@@ -54,17 +54,7 @@ pub enum Msg {
     Leader(Uid),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::election("explore"), Kind::election("echo"), Kind::announcement("leader")];
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Explore(_) => 0,
-            Msg::Echo(_) => 1,
-            Msg::Leader(_) => 2,
-        }
-    }
-}
+kinds!(Msg { Explore: election("explore"), Echo: election("echo"), Leader: announcement("leader") });
 
 impl MessageDriven for Echo {
     type Link = Edge;

@@ -21,7 +21,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
+use crate::protocol::{Ctx, Election, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
@@ -48,17 +48,7 @@ pub enum Msg {
     Elected(Uid),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::election("id"), Kind::announcement("elected")];
-
-    #[inline]
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Id(_) => 0,
-            Msg::Elected(_) => 1,
-        }
-    }
-}
+kinds!(Msg { Id: election("id"), Elected: announcement("elected") });
 
 impl MessageDriven for Franklin {
     type Link = Side;

@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
+use crate::protocol::{Ctx, Election, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
@@ -43,18 +43,7 @@ pub enum Msg {
     Announce(Uid),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::election("out"), Kind::election("in"), Kind::announcement("announce")];
-
-    #[inline]
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Out { .. } => 0,
-            Msg::In { .. } => 1,
-            Msg::Announce(_) => 2,
-        }
-    }
-}
+kinds!(Msg { Out: election("out"), In: election("in"), Announce: announcement("announce") });
 
 impl MessageDriven for HirschbergSinclair {
     type Link = Side;

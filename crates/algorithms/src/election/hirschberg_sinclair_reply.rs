@@ -16,7 +16,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
+use crate::protocol::{Ctx, Election, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
@@ -51,20 +51,7 @@ pub enum Msg {
     Announce(Uid),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] =
-        &[Kind::election("from"), Kind::election("ok"), Kind::election("no"), Kind::announcement("announce")];
-
-    #[inline]
-    fn kind(&self) -> usize {
-        match self {
-            Msg::From { .. } => 0,
-            Msg::Ok(_) => 1,
-            Msg::No(_) => 2,
-            Msg::Announce(_) => 3,
-        }
-    }
-}
+kinds!(Msg { From: election("from"), Ok: election("ok"), No: election("no"), Announce: announcement("announce") });
 
 impl MessageDriven for HirschbergSinclairReply {
     type Link = Side;

@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol, Span};
+use crate::protocol::{Campaign, Ctx, Election, Input, Outbox, Outcome, Protocol, Span};
 use crate::settings::Settings;
 use types::{NodeId, Uid};
 
@@ -64,23 +64,12 @@ pub enum Msg {
     Coordinator(Vec<NodeId>),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("election"),
-        Kind::election("answer"),
-        Kind::election("crashed"),
-        Kind::announcement("coordinator"),
-    ];
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Election => 0,
-            Msg::Answer => 1,
-            Msg::Crashed(_) => 2,
-            Msg::Coordinator(_) => 3,
-        }
-    }
-}
+kinds!(Msg {
+    Election: election("election"),
+    Answer: election("answer"),
+    Crashed: election("crashed"),
+    Coordinator: announcement("coordinator"),
+});
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {

@@ -19,7 +19,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Ctx, Election, Features, Kind, Message, MessageDriven, Outbox, Outcome};
+use crate::protocol::{Ctx, Election, Features, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -49,17 +49,7 @@ pub struct Token {
     pub unique: bool,
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::election("token"), Kind::announcement("announce")];
-
-    #[inline]
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Token(_) => 0,
-            Msg::Announce => 1,
-        }
-    }
-}
+kinds!(Msg { Token: election("token"), Announce: announcement("announce") });
 
 impl MessageDriven for ItaiRodeh {
     type Link = Side;

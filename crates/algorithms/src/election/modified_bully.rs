@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Campaign, Ctx, Election, Input, Kind, Message, Outbox, Outcome, Protocol, Span};
+use crate::protocol::{Campaign, Ctx, Election, Input, Outbox, Outcome, Protocol, Span};
 use crate::settings::Settings;
 use types::{NodeId, Uid};
 
@@ -54,14 +54,12 @@ pub enum Msg {
     Coordinator,
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] =
-        &[Kind::election("election"), Kind::election("ok"), Kind::election("grant"), Kind::announcement("coordinator")];
-
-    fn kind(&self) -> usize {
-        *self as usize
-    }
-}
+kinds!(Msg {
+    Election: election("election"),
+    Ok: election("ok"),
+    Grant: election("grant"),
+    Coordinator: announcement("coordinator"),
+});
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {

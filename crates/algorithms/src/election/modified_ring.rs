@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
+use crate::protocol::{Ctx, Election, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
@@ -34,17 +34,7 @@ pub enum Msg {
     Coordinator { origin: Uid, leader: Uid },
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::election("elect"), Kind::announcement("coordinator")];
-
-    #[inline]
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Elect { .. } => 0,
-            Msg::Coordinator { .. } => 1,
-        }
-    }
-}
+kinds!(Msg { Elect: election("elect"), Coordinator: announcement("coordinator") });
 
 impl<const SUPPRESS: bool> MessageDriven for ModifiedRing<SUPPRESS> {
     type Link = Side;

@@ -17,7 +17,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
+use crate::protocol::{Ctx, Election, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
@@ -33,17 +33,7 @@ pub enum Msg {
     Coordinator(Uid),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::election("elect"), Kind::announcement("coordinator")];
-
-    #[inline]
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Elect(_) => 0,
-            Msg::Coordinator(_) => 1,
-        }
-    }
-}
+kinds!(Msg { Elect: election("elect"), Coordinator: announcement("coordinator") });
 
 impl MessageDriven for ModifiedRingLiteral {
     type Link = Side;

@@ -16,7 +16,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
+use crate::protocol::{Ctx, Election, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
@@ -43,17 +43,7 @@ pub enum Msg {
     Elected(Uid),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::election("tid"), Kind::announcement("elected")];
-
-    #[inline]
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Tid(_) => 0,
-            Msg::Elected(_) => 1,
-        }
-    }
-}
+kinds!(Msg { Tid: election("tid"), Elected: announcement("elected") });
 
 impl MessageDriven for Peterson {
     type Link = Side;

@@ -14,7 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Ctx, Election, Kind, Message, MessageDriven, Outbox, Outcome};
+use crate::protocol::{Ctx, Election, MessageDriven, Outbox, Outcome};
 use crate::view::Side;
 use types::Uid;
 
@@ -31,16 +31,7 @@ pub enum Msg {
     Coordinator(Vec<Uid>),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::election("election"), Kind::announcement("coordinator")];
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Election(_) => 0,
-            Msg::Coordinator(_) => 1,
-        }
-    }
-}
+kinds!(Msg { Election: election("election"), Coordinator: announcement("coordinator") });
 
 impl MessageDriven for RingList {
     type Link = Side;

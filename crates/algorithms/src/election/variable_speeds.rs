@@ -18,7 +18,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::election::numbers;
-use crate::protocol::{Ctx, Kind, Message, Next, Outcome, Rounds};
+use crate::protocol::{Ctx, Next, Outcome, Rounds};
 use crate::view::View;
 use types::{Uid, Wins};
 
@@ -61,16 +61,7 @@ pub enum Msg {
     Leader(Uid),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[Kind::election("token"), Kind::announcement("leader")];
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Token { .. } => 0,
-            Msg::Leader(_) => 1,
-        }
-    }
-}
+kinds!(Msg { Token: election("token"), Leader: announcement("leader") });
 
 impl Rounds for VariableSpeeds {
     type Message = Msg;

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::{Mutex, MutexSettings, Section, Stage, Want, learn, next};
-use crate::protocol::{Ctx, Input, Kind, Message, Outbox, Protocol};
+use crate::protocol::{Ctx, Input, Outbox, Protocol};
 use types::{NodeId, Token};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -45,17 +45,7 @@ pub enum Msg {
     Release(Token),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &Kind::all(["request", "grant", "release"]);
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Request => 0,
-            Msg::Grant(_) => 1,
-            Msg::Release(_) => 2,
-        }
-    }
-}
+kinds!(Msg { Request: mutex("request"), Grant: mutex("grant"), Release: mutex("release") });
 
 fn clerk(ctx: &Ctx<'_, MutexSettings>) -> Option<NodeId> {
     ctx.view.members().first().map(|member| member.id)

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::{Clock, Stamp};
 use super::{Mutex, MutexSettings, Section, Stage, Want, learn, next};
-use crate::protocol::{Ctx, Input, Kind, Message, Outbox, Protocol};
+use crate::protocol::{Ctx, Input, Outbox, Protocol};
 use types::{NodeId, Token};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -66,17 +66,7 @@ impl Msg {
     }
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &Kind::all(["request", "reply", "release"]);
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Request { .. } => 0,
-            Msg::Reply { .. } => 1,
-            Msg::Release { .. } => 2,
-        }
-    }
-}
+kinds!(Msg { Request: mutex("request"), Reply: mutex("reply"), Release: mutex("release") });
 
 impl Protocol for Lamport {
     type Link = NodeId;

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::{Clock, Stamp};
 use super::{Mutex, MutexSettings, Post, Section, Stage, Want, learn, next};
-use crate::protocol::{Ctx, Input, Kind, Message, Outbox, Protocol};
+use crate::protocol::{Ctx, Input, Outbox, Protocol};
 use crate::view::View;
 use types::{NodeId, Token};
 
@@ -85,20 +85,14 @@ pub enum Msg {
     },
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &Kind::all(["request", "locked", "release", "failed", "inquire", "relinquish"]);
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Request { .. } => 0,
-            Msg::Locked { .. } => 1,
-            Msg::Release { .. } => 2,
-            Msg::Failed { .. } => 3,
-            Msg::Inquire { .. } => 4,
-            Msg::Relinquish { .. } => 5,
-        }
-    }
-}
+kinds!(Msg {
+    Request: mutex("request"),
+    Locked: mutex("locked"),
+    Release: mutex("release"),
+    Failed: mutex("failed"),
+    Inquire: mutex("inquire"),
+    Relinquish: mutex("relinquish"),
+});
 
 /// The width of the grid: the smallest w with w² >= n.
 fn width(n: usize) -> usize {

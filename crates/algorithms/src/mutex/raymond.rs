@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::{Mutex, MutexSettings, Section, Stage, Want, learn, next};
-use crate::protocol::{Ctx, Input, Kind, Message, Outbox, Protocol};
+use crate::protocol::{Ctx, Input, Outbox, Protocol};
 use types::{NodeId, Token};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -44,16 +44,7 @@ pub enum Msg {
     Token(Token),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &Kind::all(["request", "token"]);
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Request => 0,
-            Msg::Token(_) => 1,
-        }
-    }
-}
+kinds!(Msg { Request: mutex("request"), Token: mutex("token") });
 
 /// The position of the parent; that of the root is its own.
 fn parent(at: usize) -> usize {

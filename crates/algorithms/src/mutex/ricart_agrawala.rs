@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::{Clock, Stamp};
 use super::{Access, Mutex, MutexSettings, Section, Stage, Want, learn, next};
-use crate::protocol::{Ctx, Input, Kind, Message, Outbox, Protocol};
+use crate::protocol::{Ctx, Input, Outbox, Protocol};
 use types::{NodeId, Token};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -58,16 +58,7 @@ pub enum Msg {
     },
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &Kind::all(["request", "reply"]);
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Request { .. } => 0,
-            Msg::Reply { .. } => 1,
-        }
-    }
-}
+kinds!(Msg { Request: mutex("request"), Reply: mutex("reply") });
 
 impl<const READERS: bool> Protocol for Permissions<READERS> {
     type Link = NodeId;

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::{Mutex, MutexSettings, Section, Stage, Want, learn, next};
-use crate::protocol::{Ctx, Input, Kind, Message, Outbox, Protocol};
+use crate::protocol::{Ctx, Input, Outbox, Protocol};
 use types::{NodeId, Token};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -48,16 +48,7 @@ pub enum Msg {
     Token { load: Load, token: Token },
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &Kind::all(["request", "token"]);
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Request { .. } => 0,
-            Msg::Token { .. } => 1,
-        }
-    }
-}
+kinds!(Msg { Request: mutex("request"), Token: mutex("token") });
 
 impl Protocol for SuzukiKasami {
     type Link = NodeId;

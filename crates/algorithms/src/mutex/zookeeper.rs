@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::{Mutex, MutexSettings, Post, Section, Stage, Want, learn, next};
-use crate::protocol::{Ctx, Input, Kind, Message, Outbox, Protocol};
+use crate::protocol::{Ctx, Input, Outbox, Protocol};
 use types::{NodeId, Token};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -74,23 +74,16 @@ pub enum Msg {
     },
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] =
-        &Kind::all(["create", "created", "list", "entries", "watch", "watching", "deleted", "delete"]);
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::Create => 0,
-            Msg::Created { .. } => 1,
-            Msg::List => 2,
-            Msg::Entries { .. } => 3,
-            Msg::Watch { .. } => 4,
-            Msg::Watching { .. } => 5,
-            Msg::Deleted { .. } => 6,
-            Msg::Delete { .. } => 7,
-        }
-    }
-}
+kinds!(Msg {
+    Create: mutex("create"),
+    Created: mutex("created"),
+    List: mutex("list"),
+    Entries: mutex("entries"),
+    Watch: mutex("watch"),
+    Watching: mutex("watching"),
+    Deleted: mutex("deleted"),
+    Delete: mutex("delete"),
+});
 
 fn server(ctx: &Ctx<'_, MutexSettings>) -> NodeId {
     ctx.view.members().first().map_or(ctx.me.id, |member| member.id)

@@ -1,5 +1,7 @@
 //! Which member led at one instant, as far as clocks and ledgers show it.
 
+use types::names;
+
 use super::reigns::{Reign, clock_spread_ms, reigns};
 use super::{Ledgers, MemberLedger};
 use crate::instant::format_instant;
@@ -28,17 +30,7 @@ pub enum Held {
     Unknown,
 }
 
-impl Held {
-    pub fn name(self) -> &'static str {
-        match self {
-            Held::One => "one",
-            Held::Several => "several",
-            Held::Perhaps => "perhaps",
-            Held::Nobody => "nobody",
-            Held::Unknown => "unknown",
-        }
-    }
-}
+names!(Held { One: "one", Several: "several", Perhaps: "perhaps", Nobody: "nobody", Unknown: "unknown" });
 
 /// `now_ms` is when the ledgers were read.
 pub fn who_led_at(ledgers: &Ledgers, at_ms: u64, now_ms: u64) -> WhoLed {

@@ -1,6 +1,7 @@
 //! Are successive reigns ordered? The judgement is one of three: shown, refuted, or not decidable from these ledgers.
 
 use serde::Serialize;
+use types::names;
 
 use super::{Cut, Ledgers, classic, quorum};
 
@@ -28,15 +29,7 @@ pub enum Outcome {
     Incomplete,
 }
 
-impl Outcome {
-    pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Ordered => "ordered",
-            Outcome::Overlap => "overlap",
-            Outcome::Incomplete => "incomplete",
-        }
-    }
-}
+names!(Outcome { Ordered: "ordered", Overlap: "overlap", Incomplete: "incomplete" });
 
 /// A voter granted both epochs, and its own ledger has the end of the first promise before the second grant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]

@@ -75,14 +75,8 @@ impl Plan {
     /// The members as their algorithm sees them.
     pub fn view(&self) -> View {
         let uids: Vec<Uid> = (1..=self.nodes).map(Uid::plain).collect();
-        match self.row.topology {
-            Topology::Ring => View::ring(uids),
-            Topology::Mesh => View::mesh(uids),
-            Topology::Graph => {
-                let links = self.graph_links().into_iter().map(|(a, b)| (a as usize - 1, b as usize - 1));
-                View::graph(uids, &links.collect::<Vec<_>>())
-            }
-        }
+        let links = self.graph_links().into_iter().map(|(a, b)| (a as usize - 1, b as usize - 1));
+        View::of(self.row.topology, uids, &links.collect::<Vec<_>>())
     }
 
     /// The id that must win while all members are up (all have the same priority), where the algorithm elects the best.

@@ -145,12 +145,7 @@ impl Between {
                 .because("a fault is between two different members")
                 .hint(format!("ctl chaos {action} --help")));
         }
-        let (out, back) = if self.one_way { (Way::Out, Way::In) } else { (Way::Both, Way::Both) };
-        let halves = |ids: &[u32], others: &[u32], way: Way| {
-            let half = |&id: &u32| (id, others.iter().map(|&peer| part(peer, way)).collect());
-            ids.iter().map(half).collect::<Vec<(u32, Vec<Chaos>)>>()
-        };
-        let parts = [halves(a, b, out), halves(b, a, back)].concat();
+        let parts = Chaos::between(a, b, self.one_way, part);
         Ok(Order { action, a: a.clone(), b: b.clone(), one_way: self.one_way, ms, parts })
     }
 }

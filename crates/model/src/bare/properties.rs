@@ -1,6 +1,7 @@
 //! What must hold of a bare election, and what must be possible so that the model is not vacuous.
 
-use super::{Bare, Election, Elects, Outcome, Property, State, Status, Timers, Uid};
+use super::{Bare, Election, Elects, Outcome, State, Status, Timers, Uid};
+use crate::properties::{Properties, all_differ};
 
 pub const ONE_WINNER: &str = "at most one winner";
 pub const AGREEMENT: &str = "all nodes that decided agree";
@@ -12,83 +13,57 @@ pub const ONE_VOTE: &str = "one vote per node and term";
 pub const ONE_PER_TERM: &str = "E1: at most one winner per term";
 const ASSERTION_1: &str = "assertions 1 and 3 of the state vectors";
 
-pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
-    let mut all = vec![Property::sometimes("a node wins", |_, state: &State<E>| state.winners() > 0)];
+pub(super) fn of<E: Election>(model: &Bare<E>) -> Properties<Bare<E>> {
+    let mut all = Properties::of(model);
+    all.sometimes("a node wins", |_, state| state.winners() > 0);
     if E::FEATURES.has_terms {
-        all.extend(of_terms(model));
+        of_terms(model, &mut all);
         return all;
     }
     if model.timers != Timers::WhenQuiet {
-        all.push(Property::always(FINAL, |model: &Bare<E>, state: &State<E>| {
-            !over(model, state) || follows_best(model, state)
-        }));
-        all.push(Property::sometimes("two winners on the way", |_, state: &State<E>| state.winners() > 1));
-        all.push(Property::sometimes("all is quiet", over));
-        all.push(Property::sometimes("no timer fires early", |model: &Bare<E>, state: &State<E>| {
+        all.always(FINAL, |model, state| !over(model, state) || follows_best(model, state));
+        all.sometimes("two winners on the way", |_, state| state.winners() > 1);
+        all.sometimes("all is quiet", over);
+        all.sometimes("no timer fires early", |model, state| {
             over(model, state) && model.timers == Timers::Anytime(state.early_left)
-        }));
+        });
         return all;
     }
-    if model.crashes > 0 {
-        all.push(Property::sometimes("a crash between two effects", |_, state: &State<E>| state.torn));
-    }
-    all.push(Property::always(ONE_WINNER, one_winner));
-    all.push(Property::always(AGREEMENT, agreement));
+    all.sometimes_if(model.crashes > 0, "a crash between two effects", |_, state| state.torn);
+    all.always(ONE_WINNER, one_winner);
+    all.always(AGREEMENT, agreement);
     if model.crashes == 0 {
-        all.push(Property::sometimes("the election is over", over));
-        all.push(Property::sometimes("one initiator suffices", |model: &Bare<E>, state: &State<E>| {
-            over(model, state) && state.starts() == 1
-        }));
-        all.push(Property::sometimes("all start that may", |model: &Bare<E>, state: &State<E>| {
-            over(model, state) && state.starts() == model.max_starts
-        }));
+        all.sometimes("the election is over", over);
+        all.sometimes("one initiator suffices", |model, state| over(model, state) && state.starts() == 1);
+        all.sometimes("all start that may", |model, state| over(model, state) && state.starts() == model.max_starts);
         if model.elects == Elects::Best {
-            all.push(Property::always(BEST_WINS, |model: &Bare<E>, state: &State<E>| {
+            all.always(BEST_WINS, |model, state| {
                 let best = best(model, state);
                 state.nodes.iter().enumerate().all(|(at, node)| !node.ever_won || uid(model, state, at) == best)
-            }));
+            });
         }
         if !E::FEATURES.continuous {
-            all.push(Property::always(ONCE, |_, state: &State<E>| state.nodes.iter().all(|node| node.decisions < 2)));
+            all.always(ONCE, |_, state| state.nodes.iter().all(|node| node.decisions < 2));
         }
     }
     if model.crashes == 0 || model.detects_crashes() {
-        all.push(Property::always(ALL_DECIDE, |model: &Bare<E>, state: &State<E>| {
-            !over(model, state) || decided(model, state)
-        }));
+        all.always(ALL_DECIDE, |model, state| !over(model, state) || decided(model, state));
     }
     if E::FEATURES.continuous {
-        all.push(Property::always(ASSERTION_1, assertion_1));
-        all.push(Property::sometimes("two nodes are Normal", |_, state: &State<E>| {
-            vectors(state, Status::Normal).count() > 1
-        }));
+        all.always(ASSERTION_1, assertion_1);
+        all.sometimes("two nodes are Normal", |_, state| vectors(state, Status::Normal).count() > 1);
     }
     all
 }
 
 /// Where decisions have terms: an election may fail, and the next one may have another winner, in a later term.
-fn of_terms<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
-    let one_per_term = Property::always(ONE_PER_TERM, |_, state: &State<E>| {
-        let terms: Vec<_> = state.winners_of_terms.iter().map(|&(term, _)| term).collect();
-        terms.windows(2).all(|pair| pair[0] != pair[1])
+fn of_terms<E: Election>(model: &Bare<E>, all: &mut Properties<Bare<E>>) {
+    all.always(ONE_PER_TERM, |_, state| all_differ(state.winners_of_terms.iter().map(|&(term, _)| term)));
+    all.always(ONE_VOTE, |_, state| all_differ(state.votes.iter().map(|&(node, term, _)| (node, term))));
+    all.sometimes_if(model.crashes > 0, "a crash between two effects", |_, state| state.torn);
+    all.sometimes_if(model.restarts > 0, "a node wins while a restarted one lives", |model, state| {
+        state.restarts_left < model.restarts && !state.winners_of_terms.is_empty()
     });
-    let one_vote = Property::always(ONE_VOTE, |_, state: &State<E>| {
-        let given: Vec<_> = state.votes.iter().map(|&(node, term, _)| (node, term)).collect();
-        given.windows(2).all(|pair| pair[0] != pair[1])
-    });
-    let mut all = vec![one_per_term, one_vote];
-    if model.crashes > 0 {
-        all.push(Property::sometimes("a crash between two effects", |_, state: &State<E>| state.torn));
-    }
-    if model.restarts > 0 {
-        all.push(Property::sometimes(
-            "a node wins while a restarted one lives",
-            |model: &Bare<E>, state: &State<E>| {
-                state.restarts_left < model.restarts && !state.winners_of_terms.is_empty()
-            },
-        ));
-    }
-    all
 }
 
 /// A node has started, and nothing more happens unless another node starts.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use algorithms::{Election, Outcome, Span};
 
 use super::{Cause, Node, State, Step};
+use crate::queues::take;
 use crate::time::{after, earliest};
 
 impl<E: Election> State<E> {
@@ -31,12 +32,7 @@ impl<E: Election> State<E> {
     }
 
     pub(super) fn take(&mut self, node: usize, link: E::Link) -> E::Message {
-        let queue = self.links.get_mut(&(node, link)).expect("only queues with messages are kept");
-        let message = queue.pop_front().expect("only queues with messages are kept");
-        if queue.is_empty() {
-            self.links.remove(&(node, link));
-        }
-        message
+        take(&mut self.links, &(node, link), 0).expect("only queues with messages are kept")
     }
 
     pub(super) fn crash(&mut self, node: usize) {

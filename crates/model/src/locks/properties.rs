@@ -3,9 +3,10 @@
 use locks::central::{Clerk, Place};
 
 use super::{
-    Arc, Central, CentralTimer, Client, Flaw, LockModel, LockName, Mode, Property, RequestId, SessionId, State,
-    Subject, Token,
+    Arc, Budget, Central, CentralTimer, Client, Flaw, LockModel, LockName, Mode, RequestId, SessionId, State, Subject,
+    Token,
 };
+use crate::properties::Properties;
 
 pub const EXCLUSION: &str = "M1: no two sessions act on one exclusive lock";
 pub const TOKENS: &str = "M2: the tokens with which sessions act on a lock rise";
@@ -18,89 +19,80 @@ pub const NOT_REVIVED: &str = "what is released or withdrawn is not held or wait
 pub const SERVED: &str =
     "when nothing is on its way, every session knows what it holds, and every waiter waits for a holder";
 
-pub(super) fn of<P: Subject>(model: &LockModel<P>) -> Vec<Property<LockModel<P>>> {
-    let mut all = vec![
-        Property::always(EXCLUSION, |model: &LockModel<P>, state: &State<P>| {
-            let [one, other] = &state.clients;
-            !one.acts().any(|(name, token)| {
-                let conflicts = |(also, second): (&LockName, Token)| {
-                    let exclusive = |at, token| mode(model, state, at, token) == Some(Mode::Exclusive);
-                    also == name && (exclusive(0, token) || exclusive(1, second))
-                };
-                other.acts().any(conflicts)
-            })
-        }),
-        Property::always(TOKENS, |_, state: &State<P>| !state.flaws.contains(&Flaw::TokenWentBack)),
-        Property::always(PASSED_ON, passed_on),
-        Property::always(ONE_HOLDER, |_, state: &State<P>| {
-            let Some(copy) = state.clerk().and_then(|(_, central)| central.keeper().copy()) else { return true };
-            let alone = |(place, holder): (&Place, &locks::central::Holder)| {
-                holder.mode != Mode::Exclusive || copy.table.holders(&place.name).count() == 1
+pub(super) fn of<P: Subject>(model: &LockModel<P>) -> Properties<LockModel<P>> {
+    let mut all = Properties::of(model);
+    all.always(EXCLUSION, |model, state| {
+        let [one, other] = &state.clients;
+        !one.acts().any(|(name, token)| {
+            let conflicts = |(also, second): (&LockName, Token)| {
+                let exclusive = |at, token| mode(model, state, at, token) == Some(Mode::Exclusive);
+                also == name && (exclusive(0, token) || exclusive(1, second))
             };
-            copy.table.iter().all(alone)
-        }),
-        Property::always(NOTED, noted),
-        Property::always(UNDER_LEASE, |_, state: &State<P>| !state.flaws.contains(&Flaw::NoLease)),
-        Property::always(NOT_EARLY, |_, state: &State<P>| !state.flaws.contains(&Flaw::TooEarly)),
-        Property::always(NOT_REVIVED, |_, state: &State<P>| !state.flaws.contains(&Flaw::Revived)),
-        Property::always(SERVED, served),
-    ];
-    all.extend(possible(model));
+            other.acts().any(conflicts)
+        })
+    });
+    all.always(TOKENS, |_, state| !state.flaws.contains(&Flaw::TokenWentBack));
+    all.always(PASSED_ON, passed_on);
+    all.always(ONE_HOLDER, |_, state| {
+        let Some(copy) = state.clerk().and_then(|(_, central)| central.keeper().copy()) else { return true };
+        let alone = |(place, holder): (&Place, &locks::central::Holder)| {
+            holder.mode != Mode::Exclusive || copy.table.holders(&place.name).count() == 1
+        };
+        copy.table.iter().all(alone)
+    });
+    all.always(NOTED, noted);
+    all.always(UNDER_LEASE, |_, state| !state.flaws.contains(&Flaw::NoLease));
+    all.always(NOT_EARLY, |_, state| !state.flaws.contains(&Flaw::TooEarly));
+    all.always(NOT_REVIVED, |_, state| !state.flaws.contains(&Flaw::Revived));
+    all.always(SERVED, served);
+    possible(model.budget, &mut all);
     all
 }
 
 /// What must be seen, where the budget permits it.
-fn possible<P: Subject>(model: &LockModel<P>) -> Vec<Property<LockModel<P>>> {
-    let budget = model.budget;
-    let mut all = vec![Property::sometimes("a session acts on a lock", |_, state: &State<P>| {
+fn possible<P: Subject>(budget: Budget, all: &mut Properties<LockModel<P>>) {
+    all.sometimes("a session acts on a lock", |_, state| {
         state.clients.iter().any(|client| client.acts().next().is_some())
-    })];
-    if budget.requests[0] > 0 && budget.requests[1] > 0 {
-        all.push(Property::sometimes("nothing is on its way, and a session waits", |_, state: &State<P>| {
-            quiet(state).is_some() && state.clients.iter().any(|client| !client.waits.is_empty())
-        }));
-    }
-    if budget.requests[0] > 0 && budget.requests[1] > 0 && budget.releases > 0 {
-        all.push(Property::sometimes("a lock passes from one session to the other", |_, state: &State<P>| {
+    });
+    all.sometimes_if(
+        budget.requests[0] > 0 && budget.requests[1] > 0,
+        "nothing is on its way, and a session waits",
+        |_, state| quiet(state).is_some() && state.clients.iter().any(|client| !client.waits.is_empty()),
+    );
+    all.sometimes_if(
+        budget.requests[0] > 0 && budget.requests[1] > 0 && budget.releases > 0,
+        "a lock passes from one session to the other",
+        |_, state| {
             let [one, other] = &state.clients;
             let gave = |client: &Client| client.asked > 0 && client.waits.is_empty() && client.right > 0;
             let acts = |client: &Client| client.acts().next().is_some();
             let holds = |client: &Client| client.session.holds().next().is_some();
             (acts(one) && gave(other) && !holds(other)) || (acts(other) && gave(one) && !holds(one))
-        }));
-    }
+        },
+    );
     if budget.bids.iter().any(|&bids| bids > 0) {
-        all.push(Property::sometimes(
-            "a session acts under a later clerk than granted the lock",
-            |_, state: &State<P>| {
-                let Some((at, central)) = state.clerk() else { return false };
-                let epoch = central.clerk().map(Clerk::epoch);
-                state.clients.iter().any(|client| {
-                    let here =
-                        client.stream.and_then(|id| state.streams.get(&id)).is_some_and(|stream| stream.node == at);
-                    here && client.session.is_open() && client.acts().any(|(_, token)| Some(token.epoch()) < epoch)
-                })
-            },
-        ));
-        all.push(Property::sometimes("a later clerk gives a lock", |_, state: &State<P>| {
+        all.sometimes("a session acts under a later clerk than granted the lock", |_, state| {
+            let Some((at, central)) = state.clerk() else { return false };
+            let epoch = central.clerk().map(Clerk::epoch);
+            state.clients.iter().any(|client| {
+                let here = client.stream.and_then(|id| state.streams.get(&id)).is_some_and(|stream| stream.node == at);
+                here && client.session.is_open() && client.acts().any(|(_, token)| Some(token.epoch()) < epoch)
+            })
+        });
+        all.sometimes("a later clerk gives a lock", |_, state| {
             let Some((_, central)) = state.clerk() else { return false };
             let epoch = central.clerk().map(Clerk::epoch).filter(|epoch| epoch.0 > 1);
             let tokens = central.keeper().copy().into_iter().flat_map(|copy| copy.table.iter());
             tokens.map(|(place, _)| place.token).any(|token| Some(token.epoch()) == epoch)
-        }));
+        });
     }
-    if budget.changes > 0 {
-        all.push(Property::sometimes("the last voters are in force", |model: &LockModel<P>, state: &State<P>| {
-            state.list + 1 == model.lists.len()
-        }));
-    }
-    if budget.restarts > 0 {
-        all.push(Property::sometimes("a restarted voter has a copy", |_, state: &State<P>| {
-            let has = |at: usize| state.central(at).is_some_and(|central| central.keeper().copy().is_some());
-            (0..state.nodes.len()).any(|at| state.nodes[at].life > 1 && has(at))
-        }));
-    }
-    all
+    all.sometimes_if(budget.changes > 0, "the last voters are in force", |model, state| {
+        state.list + 1 == model.lists.len()
+    });
+    all.sometimes_if(budget.restarts > 0, "a restarted voter has a copy", |_, state| {
+        let has = |at: usize| state.central(at).is_some_and(|central| central.keeper().copy().is_some());
+        (0..state.nodes.len()).any(|at| state.nodes[at].life > 1 && has(at))
+    });
 }
 
 fn mode<P: Subject>(model: &LockModel<P>, state: &State<P>, client: usize, token: Token) -> Option<Mode> {

@@ -42,20 +42,7 @@ impl Default for Setup {
 }
 
 /// Enough for any script.
-const PLENTY: Budget = Budget {
-    requests: [9; 2],
-    releases: 9,
-    withdrawals: 9,
-    keep_alives: 9,
-    moves: [9; 2],
-    bids: [9; 4],
-    renewals: 9,
-    step_downs: 9,
-    crashes: 9,
-    restarts: 9,
-    breaks: 9,
-    changes: 9,
-};
+const PLENTY: Budget = Budget::each(9);
 
 impl<P: Subject> LockModel<P> {
     /// The first member leads three voters and serves both clients, which have opened their sessions.

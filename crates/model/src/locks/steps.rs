@@ -12,6 +12,7 @@ use super::{
     Action, Breach, Central, CentralTimer, Flaw, Item, LockModel, LockName, LockSettings, Node, RequestId,
     ServiceCommand, ServiceEvent, State, StreamId, Subject, ToClient, Token,
 };
+use crate::queues::take;
 
 /// The clerk's requests, with the tokens of those that hold a lock.
 type Claims = Vec<((SessionId, RequestId), (LockName, Option<Token>))>;
@@ -99,11 +100,7 @@ impl<P: Subject> LockModel<P> {
     }
 
     fn read(&self, state: &mut State<P>, node: usize, from: usize) {
-        let Some(wire) = state.wires.get_mut(&(node, from)) else { return };
-        let item = wire.pop_front();
-        if wire.is_empty() {
-            state.wires.remove(&(node, from));
-        }
+        let item = take(&mut state.wires, &(node, from), 0);
         let from = self.id(from);
         match item {
             Some(Item::Message(message)) => self.step(state, node, Input::Message { from, message }),

@@ -3,7 +3,8 @@
 use algorithms::Topology;
 
 use super::node::PATIENCE;
-use super::{Budget, Child, Elects, Members, Node, Property, State, Subject};
+use super::{Budget, Child, Elects, Members, Node, State, Subject};
+use crate::properties::{Properties, all_differ};
 
 pub const EPOCHS_GROW: &str = "E2: no member's epoch goes back, restarts included";
 pub const NO_REPEAT: &str = "E1: no member leads an epoch of an earlier process of its own";
@@ -16,115 +17,83 @@ pub const CHILDREN_FIRST: &str = "E13: children stop before leadership is given 
 pub const AGREEMENT: &str = "E8: at rest all living members report one leader that lives, in one epoch";
 pub const BEST_LEADS: &str = "E11: at rest the best living member leads";
 
-pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
+pub(super) fn of<P: Subject>(model: &Members<P>) -> Properties<Members<P>> {
     let budget = model.budget;
-    let mut all = vec![
-        Property::always(EPOCHS_GROW, |_, state: &State<P>| state.nodes.iter().all(|node| !node.broken.went_back)),
-        Property::always(NO_REPEAT, |_, state: &State<P>| state.nodes.iter().all(|node| !node.broken.repeated)),
-        Property::always(ONE_CLAIMANT, |_, state: &State<P>| {
-            all_differ(state.announced_leaders.iter().map(|(epoch, _)| epoch.0))
-        }),
-        Property::always(FITTING_CAUSE, |_, state: &State<P>| state.nodes.iter().all(|node| !node.broken.wrong_cause)),
-        Property::always(CHILDREN_FIRST, |_, state: &State<P>| state.nodes.iter().all(|node| !node.broken.left_child)),
-        Property::always(AGREEMENT, |model, state| !rests(model, state) || agree(model, state)),
-        Property::sometimes("the cluster rests", rests),
-        Property::sometimes("a member has a leader", |_, state: &State<P>| {
-            state.living().any(|(_, node)| node.standing.is_some_and(|standing| standing.leader.is_some()))
-        }),
-    ];
+    let mut all = Properties::of(model);
+    all.always(EPOCHS_GROW, |_, state| state.nodes.iter().all(|node| !node.broken.went_back));
+    all.always(NO_REPEAT, |_, state| state.nodes.iter().all(|node| !node.broken.repeated));
+    all.always(ONE_CLAIMANT, |_, state| all_differ(state.announced_leaders.iter().map(|(epoch, _)| epoch.0)));
+    all.always(FITTING_CAUSE, |_, state| state.nodes.iter().all(|node| !node.broken.wrong_cause));
+    all.always(CHILDREN_FIRST, |_, state| state.nodes.iter().all(|node| !node.broken.left_child));
+    all.always(AGREEMENT, |model, state| !rests(model, state) || agree(model, state));
+    all.sometimes("the cluster rests", rests);
+    all.sometimes("a member has a leader", |_, state| {
+        state.living().any(|(_, node)| node.standing.is_some_and(|standing| standing.leader.is_some()))
+    });
+
     // Which member is the best depends on what an operator said, and members hear of it at different moments.
     if model.elects == Elects::Best && budget.priorities == 0 {
-        all.push(Property::always(BEST_LEADS, |model, state| !rests(model, state) || best_leads(model, state)));
+        all.always(BEST_LEADS, |model, state| !rests(model, state) || best_leads(model, state));
     }
     if P::LEASES {
-        all.push(Property::always(ONE_AT_A_TIME, |_, state: &State<P>| {
-            state.nodes.iter().map(|node| node.running_leases()).sum::<usize>() < 2
-        }));
-        all.push(Property::always(WITHIN_LEASE, |_, state: &State<P>| {
-            state.living().all(|(_, node)| node.leads_within_lease())
-        }));
-        all.push(Property::sometimes("a lease runs", |_, state: &State<P>| {
-            state.living().any(|(_, node)| node.claims())
-        }));
+        all.always(ONE_AT_A_TIME, |_, state| state.nodes.iter().map(|node| node.running_leases()).sum::<usize>() < 2);
+        all.always(WITHIN_LEASE, |_, state| state.living().all(|(_, node)| node.leads_within_lease()));
+        all.sometimes("a lease runs", |_, state| state.living().any(|(_, node)| node.claims()));
     }
     if budget.crashes + budget.suspicions + budget.early == 0 && !P::LEASES {
         // Members that know different priorities may bring two winners of one attempt, each with an epoch of its own.
         if !P::features(&model.settings).has_terms && budget.priorities == 0 {
-            all.push(Property::always(ONE_LEADER, |model: &Members<P>, state: &State<P>| {
+            all.always(ONE_LEADER, |model, state| {
                 // Every attempt has one epoch for each member.
                 let members = model.view.len() as u64;
                 all_differ(state.announced_leaders.iter().map(|(epoch, _)| epoch.0 / members))
-            }));
+            });
         }
-        all.push(Property::sometimes("a leader is announced", |_, state: &State<P>| {
-            !state.announced_leaders.is_empty()
-        }));
+        all.sometimes("a leader is announced", |_, state| !state.announced_leaders.is_empty());
     }
-    if budget.crashes > 0 {
-        all.push(Property::sometimes("a crash between two effects", |_, state: &State<P>| state.torn));
-    }
-    if budget.restarts > 0 {
-        all.push(Property::sometimes(
-            "a restarted member rests among the others",
-            |model: &Members<P>, state: &State<P>| {
-                state.left.restarts < model.budget.restarts && state.living().count() > 1 && rests(model, state)
-            },
-        ));
-    }
-    all.extend(of_writes_and_wishes(budget));
-    if budget.suspicions > 0 {
-        all.push(Property::sometimes("rest after a false suspicion", |model: &Members<P>, state: &State<P>| {
-            state.left.suspicions < model.budget.suspicions && rests(model, state)
-        }));
-    }
-    if budget.early > 0 {
-        all.push(Property::sometimes("rest after an early timer", |model: &Members<P>, state: &State<P>| {
-            state.left.early < model.budget.early && rests(model, state)
-        }));
-    }
+    all.sometimes_if(budget.crashes > 0, "a crash between two effects", |_, state| state.torn);
+    all.sometimes_if(budget.restarts > 0, "a restarted member rests among the others", |model, state| {
+        state.left.restarts < model.budget.restarts && state.living().count() > 1 && rests(model, state)
+    });
+    of_writes_and_wishes(budget, &mut all);
+    all.sometimes_if(budget.suspicions > 0, "rest after a false suspicion", |model, state| {
+        state.left.suspicions < model.budget.suspicions && rests(model, state)
+    });
+    all.sometimes_if(budget.early > 0, "rest after an early timer", |model, state| {
+        state.left.early < model.budget.early && rests(model, state)
+    });
     all
 }
 
-fn of_writes_and_wishes<P: Subject>(budget: Budget) -> Vec<Property<Members<P>>> {
-    let mut all = Vec::new();
+fn of_writes_and_wishes<P: Subject>(budget: Budget, all: &mut Properties<Members<P>>) {
     if budget.slow_writes > 0 {
-        all.push(Property::sometimes("a machine is ahead of its effects", |_, state: &State<P>| {
+        all.sometimes("a machine is ahead of its effects", |_, state| {
             let ahead = |node: &Node<P>| {
                 let machine = node.driver.as_ref().map(|driver| driver.machine().standing());
                 node.in_flight.is_some() && machine != node.standing
             };
             state.living().any(|(_, node)| ahead(node))
-        }));
-        all.push(Property::sometimes("time passes while a write is in flight", |_, state: &State<P>| {
+        });
+        all.sometimes("time passes while a write is in flight", |_, state| {
             state.living().any(|(_, node)| node.in_flight.as_ref().is_some_and(|write| write.patience < PATIENCE))
-        }));
+        });
     }
-    if budget.priorities > 0 {
-        all.push(Property::sometimes("rest after a priority changed", |model: &Members<P>, state: &State<P>| {
-            state.left.priorities < model.budget.priorities && rests(model, state)
-        }));
-    }
-    if budget.children > 0 && budget.step_downs + budget.transfers > 0 {
-        all.push(Property::sometimes("a child stops before its leader does", |_, state: &State<P>| {
-            state.living().any(|(_, node)| node.child == Child::Stops && node.leads())
-        }));
-    }
-    if budget.step_downs + budget.transfers > 0 {
-        all.push(Property::sometimes(
-            "rest after leadership was given away",
-            |model: &Members<P>, state: &State<P>| {
-                let told = state.left.step_downs + state.left.transfers;
-                told < model.budget.step_downs + model.budget.transfers && rests(model, state)
-            },
-        ));
-    }
-    all
-}
-
-/// Of numbers in ascending order.
-fn all_differ(mut numbers: impl Iterator<Item = u64>) -> bool {
-    let mut last = numbers.next();
-    numbers.all(|number| last.replace(number) != Some(number))
+    all.sometimes_if(budget.priorities > 0, "rest after a priority changed", |model, state| {
+        state.left.priorities < model.budget.priorities && rests(model, state)
+    });
+    all.sometimes_if(
+        budget.children > 0 && budget.step_downs + budget.transfers > 0,
+        "a child stops before its leader does",
+        |_, state| state.living().any(|(_, node)| node.child == Child::Stops && node.leads()),
+    );
+    all.sometimes_if(
+        budget.step_downs + budget.transfers > 0,
+        "rest after leadership was given away",
+        |model, state| {
+            let told = state.left.step_downs + state.left.transfers;
+            told < model.budget.step_downs + model.budget.transfers && rests(model, state)
+        },
+    );
 }
 
 fn rests<P: Subject>(model: &Members<P>, state: &State<P>) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Arc, Budget, Cause, Class, Item, Node, Span, State, Subject, pair};
+use crate::queues::take;
 
 impl<P: Subject> State<P> {
     pub(super) fn blank(n: usize) -> Self {
@@ -30,12 +31,7 @@ impl<P: Subject> State<P> {
     }
 
     pub(super) fn take(&mut self, to: usize, from: usize) -> Item<P::Message> {
-        let queue = self.wires.get_mut(&(to, from)).expect("only queues with items are kept");
-        let item = queue.pop_front().expect("only queues with items are kept");
-        if queue.is_empty() {
-            self.wires.remove(&(to, from));
-        }
-        item
+        take(&mut self.wires, &(to, from), 0).expect("only queues with items are kept")
     }
 
     /// Lost unless the sender knows the present connection: a broken connection carries nothing.

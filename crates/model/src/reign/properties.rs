@@ -2,9 +2,8 @@
 
 use algorithms::drive::Driver;
 
-use super::{
-    Arc, Ballot, Epoch, Holder, MemberList, Msg, Node, NodeId, Property, QuorumModel, ReignTimer, State, Subject,
-};
+use super::{Arc, Ballot, Budget, Holder, MemberList, Msg, Node, NodeId, QuorumModel, ReignTimer, State, Subject};
+use crate::properties::{Properties, all_differ};
 
 pub const ONE_PER_EPOCH: &str = "E1: one holder leads an epoch";
 pub const ONE_AT_A_TIME: &str = "E3: no two lead at the same time";
@@ -20,128 +19,94 @@ pub const ONE_APART: &str = "E17: lists in force one after the other differ by o
 pub const ON_DISKS: &str = "E18: a list in force is on the disks of a majority of its voters";
 pub const FITTING_CAUSE: &str = "a loss of leadership names its cause";
 
-pub(super) fn of<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel<P>>> {
+pub(super) fn of<P: Subject>(model: &QuorumModel<P>) -> Properties<QuorumModel<P>> {
     let budget = model.budget;
-    let mut all = vec![
-        Property::always(ONE_PER_EPOCH, |_, state: &State<P>| {
-            let epochs: Vec<Epoch> = state.announced_leaders.iter().map(|&(epoch, _)| epoch).collect();
-            epochs.windows(2).all(|pair| pair[0] != pair[1])
-        }),
-        Property::always(ONE_AT_A_TIME, |_, state| claims(state).len() < 2),
-        Property::always(ONE_GRANT, |_, state: &State<P>| {
-            let votes: Vec<_> = state.ballots.iter().map(|vote| (vote.epoch, vote.voter, vote.disk)).collect();
-            votes.windows(2).all(|pair| pair[0] != pair[1])
-        }),
-        Property::always(MAJORITY, granted_by_majority),
-        Property::always(WITHIN_LEASE, |_, state: &State<P>| {
-            state.living().all(|(_, node, driver)| claims_within_lease(node, driver))
-        }),
-        Property::always(FITTING_CAUSE, |_, state: &State<P>| state.nodes.iter().all(|node| !node.wrong_cause)),
-        Property::always(BOUND, |model, state| {
-            claims(state).into_iter().all(|holder| {
-                let bound = |id| is_bound(&state.nodes[model.position(id)], holder);
-                list_of(state, holder).is_none_or(|list| list.is_majority(bound))
-            })
-        }),
-        Property::always(EPOCHS_GROW, |_, state: &State<P>| state.nodes.iter().all(|node| !node.went_back)),
-        Property::sometimes("a member leads", |_, state| !claims(state).is_empty()),
-        Property::sometimes("a lease ends by itself", |_, state: &State<P>| {
-            !state.announced_leaders.is_empty()
-                && state.living().all(|(_, node, _)| node.timers().all(|(_, left)| left.is_none()))
-        }),
-    ];
-    all.extend(of_lists(model));
+    let mut all = Properties::of(model);
+    all.always(ONE_PER_EPOCH, |_, state| all_differ(state.announced_leaders.iter().map(|&(epoch, _)| epoch)));
+    all.always(ONE_AT_A_TIME, |_, state| claims(state).len() < 2);
+    all.always(ONE_GRANT, |_, state| all_differ(state.ballots.iter().map(|vote| (vote.epoch, vote.voter, vote.disk))));
+    all.always(MAJORITY, granted_by_majority);
+    all.always(WITHIN_LEASE, |_, state| state.living().all(|(_, node, driver)| claims_within_lease(node, driver)));
+    all.always(FITTING_CAUSE, |_, state| state.nodes.iter().all(|node| !node.wrong_cause));
+    all.always(BOUND, |model, state| {
+        claims(state).into_iter().all(|holder| {
+            let bound = |id| is_bound(&state.nodes[model.position(id)], holder);
+            list_of(state, holder).is_none_or(|list| list.is_majority(bound))
+        })
+    });
+    all.always(EPOCHS_GROW, |_, state| state.nodes.iter().all(|node| !node.went_back));
+    all.sometimes("a member leads", |_, state| !claims(state).is_empty());
+    all.sometimes("a lease ends by itself", |_, state| {
+        !state.announced_leaders.is_empty()
+            && state.living().all(|(_, node, _)| node.timers().all(|(_, left)| left.is_none()))
+    });
+    of_lists(model.budget, &mut all);
     if model.settings.names_cluster {
-        all.push(Property::always(ONE_ID, |_, state: &State<P>| {
+        all.always(ONE_ID, |_, state| {
             let agreed: Vec<_> = agreed_ids(state).collect();
             agreed.windows(2).all(|pair| pair[0] == pair[1])
-        }));
-        all.push(Property::sometimes("all voters have the id", |model, state: &State<P>| {
-            agreed_ids(state).count() == model.view.len()
-        }));
+        });
+        all.sometimes("all voters have the id", |model, state| agreed_ids(state).count() == model.view.len());
     }
-    if budget.wants.iter().filter(|&&wants| wants > 0).count() > 1 {
-        all.push(Property::sometimes("two members lead, each in its epoch", |_, state: &State<P>| {
+    all.sometimes_if(
+        budget.wants.iter().filter(|&&wants| wants > 0).count() > 1,
+        "two members lead, each in its epoch",
+        |_, state| {
             let leaders: Vec<NodeId> = state.announced_leaders.iter().map(|(_, holder)| holder.id).collect();
             leaders.windows(2).any(|pair| pair[0] != pair[1])
-        }));
-    }
-    if budget.renewals > 0 {
-        all.push(Property::sometimes("a lease is extended", |_, state: &State<P>| {
-            state.living().any(|(_, node, _)| node.claim.is_some_and(|claim| claim.extended))
-        }));
-    }
-    if budget.renewals > 0 && model.refusals {
-        all.push(Property::sometimes("a leader moves on to a later epoch", |_, state: &State<P>| {
-            let leaders: Vec<Holder> = state.announced_leaders.iter().map(|&(_, holder)| holder).collect();
-            leaders.windows(2).any(|pair| pair[0] == pair[1])
-        }));
-    }
-    if budget.transfers + budget.claims > 0 {
-        all.push(Property::sometimes("a leader has handed over to another", |_, state: &State<P>| {
-            state.living().any(|(_, node, _)| node.claim.is_some_and(|claim| claim.handed_over))
-        }));
-    }
-    if budget.restarts > 0 {
-        all.push(Property::sometimes("a restarted voter grants again", |_, state: &State<P>| {
-            let restarted =
-                |at: usize| state.nodes[at].disk.as_ref().is_some_and(|record| record.incarnation.counter > 1);
-            state.flying.iter().any(|flight| matches!(flight.message, Msg::Ack { .. }) && restarted(flight.from))
-        }));
-    }
-    if model.closing_frees() && budget.crashes > 0 {
-        all.push(Property::sometimes(
-            "a leader is followed before its lease would have ended",
-            |_, state: &State<P>| {
-                let past = || state.nodes.iter().any(|node| node.past.values().any(|claim| !claim.acts));
-                state.living().any(|(_, node, _)| node.running().is_some()) && past()
-            },
-        ));
-    }
-    if budget.slow_writes > 0 {
-        all.push(Property::sometimes("a member leads while a write is in flight", |_, state: &State<P>| {
-            state.living().any(|(_, _, driver)| driver.is_blocked()) && !claims(state).is_empty()
-        }));
-    }
-    if budget.wipes > 0 {
-        all.push(Property::sometimes("a voter that lost its disk has learnt", |_, state: &State<P>| {
-            let votes = |node: &Node<P>| node.disk.as_ref().is_some_and(|record| record.vote.is_some());
-            state.nodes.iter().any(|node| node.lost_disks > 0 && votes(node))
-        }));
-    }
+        },
+    );
+    all.sometimes_if(budget.renewals > 0, "a lease is extended", |_, state| {
+        state.living().any(|(_, node, _)| node.claim.is_some_and(|claim| claim.extended))
+    });
+    all.sometimes_if(budget.renewals > 0 && model.refusals, "a leader moves on to a later epoch", |_, state| {
+        !all_differ(state.announced_leaders.iter().map(|&(_, holder)| holder))
+    });
+    all.sometimes_if(budget.transfers + budget.claims > 0, "a leader has handed over to another", |_, state| {
+        state.living().any(|(_, node, _)| node.claim.is_some_and(|claim| claim.handed_over))
+    });
+    all.sometimes_if(budget.restarts > 0, "a restarted voter grants again", |_, state| {
+        let restarted = |at: usize| state.nodes[at].disk.as_ref().is_some_and(|record| record.incarnation.counter > 1);
+        state.flying.iter().any(|flight| matches!(flight.message, Msg::Ack { .. }) && restarted(flight.from))
+    });
+    all.sometimes_if(
+        model.closing_frees() && budget.crashes > 0,
+        "a leader is followed before its lease would have ended",
+        |_, state| {
+            let past = || state.nodes.iter().any(|node| node.past.values().any(|claim| !claim.acts));
+            state.living().any(|(_, node, _)| node.running().is_some()) && past()
+        },
+    );
+    all.sometimes_if(budget.slow_writes > 0, "a member leads while a write is in flight", |_, state| {
+        state.living().any(|(_, _, driver)| driver.is_blocked()) && !claims(state).is_empty()
+    });
+    all.sometimes_if(budget.wipes > 0, "a voter that lost its disk has learnt", |_, state| {
+        let votes = |node: &Node<P>| node.disk.as_ref().is_some_and(|record| record.vote.is_some());
+        state.nodes.iter().any(|node| node.lost_disks > 0 && votes(node))
+    });
     all
 }
 
 /// What must hold of the lists of members.
-fn of_lists<P: Subject>(model: &QuorumModel<P>) -> Vec<Property<QuorumModel<P>>> {
-    let mut all = vec![
-        Property::always(LISTS_GROW, |_: &QuorumModel<P>, state: &State<P>| {
-            state.nodes.iter().all(|node| !node.list_went_back)
-        }),
-        Property::always(ONE_LIST, |_: &QuorumModel<P>, state: &State<P>| {
-            let stamps: Vec<_> = state.lists.iter().map(|list| list.stamp).collect();
-            stamps.windows(2).all(|pair| pair[0] != pair[1])
-        }),
-        Property::always(ONE_APART, |model: &QuorumModel<P>, state: &State<P>| {
-            let lists: Vec<_> = std::iter::once(&model.first).chain(&state.in_force).collect();
-            lists.windows(2).all(|pair| pair[0].voters_apart(pair[1]) <= 1)
-        }),
-        Property::always(ON_DISKS, |model: &QuorumModel<P>, state: &State<P>| {
-            let has = |id, list: &MemberList| {
-                let node = &state.nodes[model.position(id)];
-                let vote = node.disk.as_ref().and_then(|record| record.vote.as_ref());
-                node.lost_disks > 0 || vote.is_some_and(|vote| vote.list.stamp >= list.stamp)
-            };
-            state.in_force.iter().all(|list| list.is_majority(|id| has(id, list)))
-        }),
-    ];
-    if model.budget.changes > 0 {
-        all.push(Property::sometimes("a list with other voters is in force", |model, state: &State<P>| {
-            let before = model.initial.in_force.len();
-            state.in_force.len() > before && state.in_force.iter().any(|list| list.voters_apart(&model.first) > 0)
-        }));
-    }
-    all
+fn of_lists<P: Subject>(budget: Budget, all: &mut Properties<QuorumModel<P>>) {
+    all.always(LISTS_GROW, |_, state| state.nodes.iter().all(|node| !node.list_went_back));
+    all.always(ONE_LIST, |_, state| all_differ(state.lists.iter().map(|list| list.stamp)));
+    all.always(ONE_APART, |model, state| {
+        let lists: Vec<_> = std::iter::once(&model.first).chain(&state.in_force).collect();
+        lists.windows(2).all(|pair| pair[0].voters_apart(pair[1]) <= 1)
+    });
+    all.always(ON_DISKS, |model, state| {
+        let has = |id, list: &MemberList| {
+            let node = &state.nodes[model.position(id)];
+            let vote = node.disk.as_ref().and_then(|record| record.vote.as_ref());
+            node.lost_disks > 0 || vote.is_some_and(|vote| vote.list.stamp >= list.stamp)
+        };
+        state.in_force.iter().all(|list| list.is_majority(|id| has(id, list)))
+    });
+    all.sometimes_if(budget.changes > 0, "a list with other voters is in force", |model, state| {
+        let before = model.initial.in_force.len();
+        state.in_force.len() > before && state.in_force.iter().any(|list| list.voters_apart(&model.first) > 0)
+    });
 }
 
 /// The ids that voters have on disk as agreed.

@@ -11,6 +11,7 @@ use locks::views::{ViewsSettings, ViewsTimer};
 use types::{Epoch, NodeId};
 
 use super::{Action, ClientAct, Item, State, Subject, ViewsModel};
+use crate::queues::take;
 
 const PAIRS: [(usize, usize); 3] = [(0, 1), (0, 2), (1, 2)];
 const ACTS: [ClientAct; 4] = [ClientAct::Open, ClientAct::Acquire, ClientAct::KeepAlive, ClientAct::Release];
@@ -77,7 +78,7 @@ impl<P: Subject> ViewsModel<P> {
             Action::Deliver { from, to } => self.deliver(state, from, to),
             Action::Lose { from, to } => {
                 state.left.losses -= 1;
-                state.take(from, to);
+                take(&mut state.wires, &(from, to), 0);
             }
             Action::Tick => self.tick(state),
             Action::Beat(node) => {
@@ -126,7 +127,7 @@ impl<P: Subject> ViewsModel<P> {
     }
 
     fn deliver(&self, state: &mut State<P>, from: usize, to: usize) {
-        match state.take(from, to) {
+        match take(&mut state.wires, &(from, to), 0) {
             Some(Item::Message(message)) => {
                 self.step(state, to, Input::Message { from: self.id(from), message });
             }
@@ -238,15 +239,6 @@ impl<P: Subject> State<P> {
             ClientAct::KeepAlive => self.left.keep_alives > 0,
             ClientAct::Release => true,
         }
-    }
-
-    fn take(&mut self, from: usize, to: usize) -> Option<Item<P::Message>> {
-        let wire = self.wires.get_mut(&(from, to))?;
-        let item = wire.pop_front();
-        if wire.is_empty() {
-            self.wires.remove(&(from, to));
-        }
-        item
     }
 
     fn due(&self, node: usize) -> Option<P::Timer> {

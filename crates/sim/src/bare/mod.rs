@@ -125,12 +125,3 @@ pub(crate) fn settings(row: &Row, wins: Wins) -> Settings {
     let coordinator_timeout = answer_timeout * row.coordinator_factor.max(2);
     Settings { wins, answer_timeout, coordinator_timeout, ..Settings::default() }
 }
-
-/// `links`: of a graph.
-pub(crate) fn view(row: &Row, ids: Vec<Uid>, links: &[(usize, usize)]) -> View {
-    match row.topology {
-        algorithms::Topology::Ring => View::ring(ids),
-        algorithms::Topology::Mesh => View::mesh(ids),
-        algorithms::Topology::Graph => View::graph(ids, links),
-    }
-}

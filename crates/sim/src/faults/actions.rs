@@ -9,7 +9,7 @@ use member::{Command, FullPos};
 
 use super::network::{ConnId, Parcel, Transit};
 use super::plan::{Action, MS, US};
-use super::schedule::What;
+use super::schedule::{Own, What};
 use super::subject::Subject;
 use super::world::{BACKOFF_MAX, BACKOFF_MIN, DIAL_TIMEOUT, World};
 
@@ -207,8 +207,8 @@ impl<S: Subject> World<'_, S> {
                 self.processes[node].dials.under_way[peer] = true;
                 let failed = self.processes[node].dials.failed[peer];
                 let pause = if failed == 0 { MS } else { (BACKOFF_MIN << (failed - 1).min(10)).min(BACKOFF_MAX) };
-                let (at, start) = (self.now + self.rng.between(pause / 2, pause), self.processes[node].start);
-                self.schedule(at, What::Dial { node, start, peer });
+                let at = self.now + self.rng.between(pause / 2, pause);
+                self.schedule_own(at, node, Own::Dial(peer));
             }
         }
     }
@@ -218,24 +218,24 @@ impl<S: Subject> World<'_, S> {
         if self.network.end(node, peer).is_some() || !self.processes[node].dials.wanted.contains(FullPos(peer)) {
             return;
         }
-        let start = self.processes[node].start;
         if self.network.connecting(self.now, node, peer) {
             self.processes[node].dials.under_way[peer] = true;
-            return self.schedule(self.now + 5 * MS, What::Dial { node, start, peer });
+            return self.schedule_own(self.now + 5 * MS, node, Own::Dial(peer));
         }
         let cut = self.network.is_cut(node, peer) || self.network.is_cut(peer, node);
         let hangs = cut || self.processes[peer].paused;
         if hangs || self.processes[peer].driver.is_none() {
             self.processes[node].dials.under_way[peer] = true;
             let after = if hangs { DIAL_TIMEOUT } else { self.rng.between(100 * US, 400 * US) };
-            return self.schedule(self.now + after, What::Unreachable { node, start, peer });
+            return self.schedule_own(self.now + after, node, Own::Unreachable(peer));
         }
         let (conn, here, there) = self.network.connect(self.now, node, peer, &mut self.rng);
         let holder = |at: usize| self.processes[at].machine().and_then(S::reign).map(Reign::holder);
         let (mine, theirs) = (holder(node), holder(peer));
-        self.schedule(here, What::Up { node, start, peer, conn, holder: theirs });
-        let peer_start = self.processes[peer].start;
-        self.schedule(there, What::Up { node: peer, start: peer_start, peer: node, conn, holder: mine });
+        for (at, node, peer, holder) in [(here, node, peer, theirs), (there, peer, node, mine)] {
+            let start = self.processes[node].start;
+            self.schedule(at, What::Up { node, start, peer, conn, holder });
+        }
     }
 
     pub(super) fn unreachable(&mut self, node: usize, peer: usize) {

@@ -5,7 +5,7 @@ use member::{Command, OnClose, Role, Standing};
 
 use super::plan::MS;
 use super::process::{Child, Orphan, Process};
-use super::schedule::What;
+use super::schedule::Own;
 use super::subject::Subject;
 use super::world::World;
 
@@ -38,10 +38,9 @@ impl<S: Subject> World<'_, S> {
 
     /// Most children stop soon; some hang, and must be given up.
     pub(super) fn stop_child(&mut self, node: usize) {
-        let start = self.processes[node].start;
         let hangs = self.rng.chance(10);
         let after = if hangs { 5000 * MS } else { self.rng.between(MS, 300 * MS) };
-        self.schedule(self.now + after, What::ChildStopped { node, start });
+        self.schedule_own(self.now + after, node, Own::ChildStopped);
     }
 
     /// The member changed its standing.

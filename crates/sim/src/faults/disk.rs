@@ -6,7 +6,7 @@ use std::time::Duration;
 use algorithms::Input;
 
 use super::plan::US;
-use super::schedule::What;
+use super::schedule::Own;
 use super::subject::Subject;
 use super::world::World;
 
@@ -67,11 +67,9 @@ impl<S: Subject> World<'_, S> {
     }
 
     fn begin_write(&mut self, node: usize) {
-        let process = &mut self.processes[node];
-        process.disk.begun = self.now;
-        let start = process.start;
+        self.processes[node].disk.begun = self.now;
         let at = self.now + self.rng.between(100 * US, self.plan.fsync_max) + self.plan.fsync_delay[node];
-        self.schedule(at, What::Written { node, start });
+        self.schedule_own(at, node, Own::Written);
     }
 
     pub(super) fn written(&mut self, node: usize) {
@@ -107,8 +105,7 @@ impl<S: Subject> World<'_, S> {
         }
         if std::mem::take(&mut process.disk.held) {
             // Not here: a paused process notices nothing before it runs again.
-            let start = process.start;
-            self.schedule(now, What::Written { node, start });
+            self.schedule_own(now, node, Own::Written);
         }
     }
 }

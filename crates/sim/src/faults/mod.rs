@@ -30,7 +30,6 @@ pub use run_many::{ManyReport, run_many};
 pub use subject::Subject;
 pub use trouble::{Trouble, run_trouble};
 
-use crate::bare;
 use crate::graph::Graph;
 use crate::rng::Rng;
 use invariants::InvariantSet;
@@ -148,8 +147,8 @@ fn view(row: &Row, settings: &Settings, nodes: usize, rng: &mut Rng) -> View {
         }
     }
     let links = links(row, nodes, rng);
-    let ranked = bare::view(row, ranked, &links);
-    if (row.check)(&ranked, settings.election.wins).is_ok() { ranked } else { bare::view(row, ids, &links) }
+    let ranked = View::of(row.topology, ranked, &links);
+    if (row.check)(&ranked, settings.election.wins).is_ok() { ranked } else { View::of(row.topology, ids, &links) }
 }
 
 /// Of a graph: a tree, or with more links; nothing is drawn for other topologies.

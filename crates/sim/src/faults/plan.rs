@@ -4,7 +4,7 @@ use std::fmt;
 
 use algorithms::{View, Wins};
 use member::Settings;
-use types::{Change, Listed, PeerRole};
+use types::{Change, Listed, PeerRole, names};
 
 use crate::rng::Rng;
 
@@ -53,51 +53,26 @@ pub enum FaultKind {
     Maintenance,
 }
 
-impl FaultKind {
-    pub const ALL: [FaultKind; 18] = [
-        FaultKind::Kill,
-        FaultKind::KillMidStep,
-        FaultKind::Restart,
-        FaultKind::Pause,
-        FaultKind::Split,
-        FaultKind::Isolate,
-        FaultKind::OneWay,
-        FaultKind::Flap,
-        FaultKind::Operator,
-        FaultKind::SlowNetwork,
-        FaultKind::SlowDisk,
-        FaultKind::Drift,
-        FaultKind::Slew,
-        FaultKind::Wipe,
-        FaultKind::Children,
-        FaultKind::Changes,
-        FaultKind::Priorities,
-        FaultKind::Maintenance,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            FaultKind::Kill => "kill",
-            FaultKind::KillMidStep => "kill-mid-step",
-            FaultKind::Restart => "restart",
-            FaultKind::Pause => "pause",
-            FaultKind::Split => "split",
-            FaultKind::Isolate => "isolate",
-            FaultKind::OneWay => "one-way",
-            FaultKind::Flap => "flap",
-            FaultKind::Operator => "operator",
-            FaultKind::SlowNetwork => "slow-network",
-            FaultKind::SlowDisk => "slow-disk",
-            FaultKind::Drift => "drift",
-            FaultKind::Slew => "slew",
-            FaultKind::Wipe => "wipe",
-            FaultKind::Children => "children",
-            FaultKind::Changes => "changes",
-            FaultKind::Priorities => "priorities",
-            FaultKind::Maintenance => "maintenance",
-        }
-    }
-}
+names!(FaultKind {
+    Kill: "kill",
+    KillMidStep: "kill-mid-step",
+    Restart: "restart",
+    Pause: "pause",
+    Split: "split",
+    Isolate: "isolate",
+    OneWay: "one-way",
+    Flap: "flap",
+    Operator: "operator",
+    SlowNetwork: "slow-network",
+    SlowDisk: "slow-disk",
+    Drift: "drift",
+    Slew: "slew",
+    Wipe: "wipe",
+    Children: "children",
+    Changes: "changes",
+    Priorities: "priorities",
+    Maintenance: "maintenance",
+});
 
 /// One action of the plan. Nodes are positions.
 #[derive(Clone, PartialEq, Eq, Debug)]

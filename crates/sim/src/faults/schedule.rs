@@ -12,18 +12,8 @@ use super::subject::Subject;
 
 #[derive(Clone, Debug)]
 pub(super) enum What<S: Subject> {
-    /// Timers may be due.
-    Wake {
-        node: usize,
-        start: u32,
-    },
+    Plan(Action),
     Parcel(Parcel<S::Message>),
-    /// A message of a node to itself.
-    Own {
-        node: usize,
-        start: u32,
-        message: S::Message,
-    },
     Up {
         node: usize,
         start: u32,
@@ -31,41 +21,39 @@ pub(super) enum What<S: Subject> {
         conn: ConnId,
         holder: Option<Holder>,
     },
-    Dial {
+    /// Nothing happens if that process has ended.
+    Own {
         node: usize,
         start: u32,
-        peer: usize,
+        event: Own<S>,
     },
-    Unreachable {
-        node: usize,
-        start: u32,
-        peer: usize,
-    },
-    Written {
-        node: usize,
-        start: u32,
-    },
-    ChildStopped {
-        node: usize,
-        start: u32,
-    },
-    Plan(Action),
+}
+
+/// What one start of a process waits for.
+#[derive(Clone, Debug)]
+pub(super) enum Own<S: Subject> {
+    /// Timers may be due.
+    Wake,
+    /// A message to itself.
+    Message(S::Message),
+    Dial(usize),
+    Unreachable(usize),
+    Written,
+    ChildStopped,
 }
 
 impl<S: Subject> What<S> {
     /// The node that would notice; `None` for actions of the plan.
     pub(super) fn node(&self) -> Option<usize> {
         match self {
-            What::Wake { node, .. }
-            | What::Own { node, .. }
-            | What::Up { node, .. }
-            | What::Dial { node, .. }
-            | What::Unreachable { node, .. }
-            | What::Written { node, .. }
-            | What::ChildStopped { node, .. } => Some(*node),
+            What::Up { node, .. } | What::Own { node, .. } => Some(*node),
             What::Parcel(parcel) => Some(parcel.to),
             What::Plan(_) => None,
         }
+    }
+
+    pub(super) fn is_wake(&self) -> bool {
+        matches!(self, What::Own { event: Own::Wake, .. })
     }
 }
 
@@ -85,7 +73,7 @@ impl<S: Subject> Schedule<S> {
     /// Timers come before all other events of the same moment.
     pub(super) fn add(&mut self, at: u64, what: What<S>) {
         self.seq += 1;
-        let class = if matches!(what, What::Wake { .. }) { 0 } else { 1 << 63 };
+        let class = if what.is_wake() { 0 } else { 1 << 63 };
         self.heap.push(Due { at, seq: class | self.seq, what });
     }
 

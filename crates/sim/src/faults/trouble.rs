@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use algorithms::catalog::{AnyElection, Row};
-use algorithms::{Ranks, Uid};
+use algorithms::{Ranks, Uid, View};
 use member::{Classic, Member, Quorum, Safety, Settings};
 
 use super::invariants::InvariantSet;
@@ -12,7 +12,6 @@ use super::subject::Subject;
 use super::trace::Trace;
 use super::world::World;
 use super::{FaultOptions, FaultReport, links, report, settings};
-use crate::bare;
 use crate::rng::Rng;
 
 const NODES: usize = 5;
@@ -52,7 +51,7 @@ fn run<S: Subject>(
     let preempt_after_max = Settings::default().preempt_after_max;
     let settings = Settings { preempt_after_max, ..settings(row, options) };
     let uids: Vec<Uid> = (1..=NODES as u32).map(Uid::plain).collect();
-    let view = bare::view(row, uids.clone(), &links(row, NODES, &mut Rng::new(seed)));
+    let view = View::of(row.topology, uids.clone(), &links(row, NODES, &mut Rng::new(seed)));
     let best = settings.wins().best(uids).and_then(|uid| view.position(uid.id));
     let end = length.as_nanos() as u64;
     let plan = plan(best.expect("some member is the best"), trouble, end);

@@ -14,7 +14,7 @@ use super::network::{Network, Parcel, Transit};
 use super::plan::{MS, Plan};
 use super::process::{Child, Process};
 use super::report::Stats;
-use super::schedule::{Schedule, What};
+use super::schedule::{Own, Schedule, What};
 use super::subject::Subject;
 use super::trace::Trace;
 
@@ -107,6 +107,12 @@ impl<'a, S: Subject> World<'a, S> {
         self.schedule.add(at, what);
     }
 
+    /// For the present process of this node.
+    pub(super) fn schedule_own(&mut self, at: u64, node: usize, event: Own<S>) {
+        let start = self.processes[node].start;
+        self.schedule(at, What::Own { node, start, event });
+    }
+
     pub(super) fn id(&self, node: usize) -> NodeId {
         self.view.members()[node].id
     }
@@ -131,26 +137,24 @@ impl<'a, S: Subject> World<'a, S> {
                 self.processes[node].dials.holders[peer] = holder;
                 self.up(node, start, peer, conn);
             }
-            What::Wake { node, start } if self.lives(node, start) => {
+            What::Own { node, start, event } if self.lives(node, start) => self.happens(node, event),
+            // Meant for an earlier process start.
+            What::Own { .. } => {}
+        }
+    }
+
+    fn happens(&mut self, node: usize, event: Own<S>) {
+        match event {
+            Own::Wake => {
                 self.processes[node].wakes_at = None;
                 self.fire_due(node);
                 self.plan_wake(node);
             }
-            What::Own { node, start, message } if self.lives(node, start) => {
-                let from = self.id(node);
-                self.input(node, Input::Message { from, message });
-            }
-            What::Dial { node, start, peer } if self.lives(node, start) => self.dial(node, peer),
-            What::Unreachable { node, start, peer } if self.lives(node, start) => self.unreachable(node, peer),
-            What::Written { node, start } if self.lives(node, start) => self.written(node),
-            What::ChildStopped { node, start } if self.lives(node, start) => self.detach(node),
-            // Meant for an earlier process start.
-            What::Wake { .. }
-            | What::Own { .. }
-            | What::Dial { .. }
-            | What::Unreachable { .. }
-            | What::Written { .. }
-            | What::ChildStopped { .. } => {}
+            Own::Message(message) => self.input(node, Input::Message { from: self.id(node), message }),
+            Own::Dial(peer) => self.dial(node, peer),
+            Own::Unreachable(peer) => self.unreachable(node, peer),
+            Own::Written => self.written(node),
+            Own::ChildStopped => self.detach(node),
         }
     }
 
@@ -196,8 +200,7 @@ impl<'a, S: Subject> World<'a, S> {
         let wake = due + (due - self.now) / 1_000_000 * slowed;
         if process.wakes_at.is_none_or(|at| wake < at) {
             process.wakes_at = Some(wake);
-            let start = process.start;
-            self.schedule(wake, What::Wake { node, start });
+            self.schedule_own(wake, node, Own::Wake);
         }
     }
 
@@ -233,8 +236,7 @@ impl<'a, S: Subject> World<'a, S> {
         let Some(peer) = self.view.position(to) else { return };
         self.stats.messages += 1;
         if peer == node {
-            let start = self.processes[node].start;
-            return self.schedule(self.now, What::Own { node, start, message });
+            return self.schedule_own(self.now, node, Own::Message(message));
         }
         let Some(conn) = self.network.end(node, peer) else {
             return self.trace.line(self.now, self.view, node, || format!("-> {to} not connected: {message:?}"));
@@ -299,7 +301,7 @@ impl<'a, S: Subject> World<'a, S> {
         self.processes[node].wakes_at = None;
         self.fire_due(node);
         self.plan_wake(node);
-        for what in waiting.into_iter().filter(|what| !matches!(what, What::Wake { .. })) {
+        for what in waiting.into_iter().filter(|what| !what.is_wake()) {
             self.handle(what);
         }
     }

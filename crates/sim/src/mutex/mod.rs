@@ -20,6 +20,7 @@ mod world;
 
 use algorithms::catalog::mutex::{self as catalog, Row, Visitor};
 use algorithms::{Mutex, Uid};
+use types::names;
 
 use crate::experiment::Schedule;
 use crate::observe::Blind;
@@ -94,14 +95,7 @@ pub enum TokenFault {
     Duplicate,
 }
 
-impl TokenFault {
-    pub fn name(self) -> &'static str {
-        match self {
-            TokenFault::Lose => "lose-token",
-            TokenFault::Duplicate => "duplicate-token",
-        }
-    }
-}
+names!(TokenFault { Lose: "lose-token", Duplicate: "duplicate-token" });
 
 impl MutexExperiment {
     /// All members ask all the time; nothing fails.

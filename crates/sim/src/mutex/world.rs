@@ -265,8 +265,5 @@ impl<'a, M: Mutex, O: MutexObserver> World<'a, M, O> {
 
 /// The members of a run as its topology needs them.
 pub(crate) fn view<M: Mutex>(ids: Vec<algorithms::Uid>) -> View {
-    match M::Link::TOPOLOGY {
-        algorithms::Topology::Ring => View::ring(ids),
-        algorithms::Topology::Mesh | algorithms::Topology::Graph => View::mesh(ids),
-    }
+    View::of(M::Link::TOPOLOGY, ids, &[])
 }

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Kind, Message};
-
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Msg {
     /// Would the receiver vote for the sender in this term, which is the sender's next one?
@@ -51,26 +49,12 @@ impl Msg {
     }
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] = &[
-        Kind::candidacy("pre-vote"),
-        Kind::election("pre-vote-reply"),
-        Kind::candidacy("vote"),
-        Kind::election("vote-reply"),
-        Kind::announcement("heartbeat"),
-        Kind::announcement("heartbeat-reply"),
-        Kind::election("timeout-now"),
-    ];
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::PreVote { .. } => 0,
-            Msg::PreVoteReply { .. } => 1,
-            Msg::Vote { .. } => 2,
-            Msg::VoteReply { .. } => 3,
-            Msg::Heartbeat { .. } => 4,
-            Msg::HeartbeatReply { .. } => 5,
-            Msg::TimeoutNow { .. } => 6,
-        }
-    }
-}
+kinds!(Msg {
+    PreVote: candidacy("pre-vote"),
+    PreVoteReply: election("pre-vote-reply"),
+    Vote: candidacy("vote"),
+    VoteReply: election("vote-reply"),
+    Heartbeat: announcement("heartbeat"),
+    HeartbeatReply: announcement("heartbeat-reply"),
+    TimeoutNow: election("timeout-now"),
+});

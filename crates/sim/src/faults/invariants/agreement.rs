@@ -11,10 +11,6 @@ pub(crate) struct Agreement {
 }
 
 impl Invariant for Agreement {
-    fn name(&self) -> &'static str {
-        "E8"
-    }
-
     fn announced(&mut self, announced: &Announced, scene: &Scene<'_>) -> Result<(), String> {
         if !self.settled {
             return Ok(());

@@ -7,10 +7,6 @@ use super::{Announced, Invariant, Scene};
 pub(crate) struct ChildrenStopFirst;
 
 impl Invariant for ChildrenStopFirst {
-    fn name(&self) -> &'static str {
-        "E13"
-    }
-
     fn announced(&mut self, announced: &Announced, scene: &Scene<'_>) -> Result<(), String> {
         let given_away = matches!(announced.cause, Cause::SteppedDown | Cause::HandedOver);
         if !given_away || !announced.child {

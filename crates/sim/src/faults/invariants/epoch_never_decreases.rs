@@ -15,10 +15,6 @@ impl EpochNeverDecreases {
 }
 
 impl Invariant for EpochNeverDecreases {
-    fn name(&self) -> &'static str {
-        "E2"
-    }
-
     fn wiped(&mut self, node: usize) {
         self.last[node] = Epoch(0);
     }

@@ -14,10 +14,6 @@ pub(crate) struct GarciaMolinaAssertion1 {
 }
 
 impl Invariant for GarciaMolinaAssertion1 {
-    fn name(&self) -> &'static str {
-        "assertion 1"
-    }
-
     fn stepped(&mut self, states: &[Option<StateVector>], members: &[Uid]) -> Result<(), String> {
         if states.iter().flatten().any(|state| state.g.is_some()) {
             return Ok(());

@@ -8,10 +8,6 @@ use super::Invariant;
 pub(crate) struct GarciaMolinaAssertion3;
 
 impl Invariant for GarciaMolinaAssertion3 {
-    fn name(&self) -> &'static str {
-        "assertion 3"
-    }
-
     fn stepped(&mut self, states: &[Option<StateVector>], members: &[Uid]) -> Result<(), String> {
         let settled = |state: &StateVector| matches!(state.s, Status::Reorganization | Status::Normal);
         let living = states.iter().zip(members).filter_map(|(state, uid)| Some((state.as_ref()?, uid)));

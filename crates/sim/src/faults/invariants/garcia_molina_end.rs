@@ -24,10 +24,6 @@ impl GarciaMolinaEnd {
 }
 
 impl Invariant for GarciaMolinaEnd {
-    fn name(&self) -> &'static str {
-        if self.groups { "assertion 4" } else { "assertion 2" }
-    }
-
     fn ended(&mut self, states: &[Option<StateVector>], members: &[Uid]) -> Result<(), String> {
         let vectors: Vec<StateVector> = states.iter().flatten().copied().collect();
         if vectors.is_empty() || vectors[0].g.is_some() != self.groups {

@@ -18,10 +18,6 @@ impl HealthyLeaderStays {
 }
 
 impl Invariant for HealthyLeaderStays {
-    fn name(&self) -> &'static str {
-        "E7"
-    }
-
     fn announced(&mut self, announced: &Announced, scene: &Scene<'_>) -> Result<(), String> {
         if announced.cause != Cause::LeaseEnded {
             return Ok(());

@@ -26,10 +26,6 @@ impl MajorityGranted {
 }
 
 impl Invariant for MajorityGranted {
-    fn name(&self) -> &'static str {
-        "E5"
-    }
-
     fn granted(&mut self, granted: &Granted, members: &[Uid]) -> Result<(), String> {
         let who = members[granted.node];
         if !self.settings.votes(who.id) {

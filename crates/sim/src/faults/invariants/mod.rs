@@ -108,14 +108,6 @@ impl Scene<'_> {
 pub(crate) type Standings<'a> = &'a [Option<Standing>];
 
 pub(crate) trait Invariant {
-    /// The name of its row in [`INVARIANTS`].
-    fn name(&self) -> &'static str;
-
-    /// What must hold, in one sentence.
-    fn sentence(&self) -> &'static str {
-        catalog::info(self.name()).sentence
-    }
-
     fn announced(&mut self, _: &Announced, _: &Scene<'_>) -> Result<(), String> {
         Ok(())
     }
@@ -165,7 +157,8 @@ pub(crate) trait Invariant {
 
 /// All invariants of a run, and their findings.
 pub(crate) struct InvariantSet {
-    invariants: Vec<Box<dyn Invariant>>,
+    /// Each with its row of the catalog.
+    invariants: Vec<(&'static InvariantInfo, Box<dyn Invariant>)>,
     pub(crate) violations: Vec<Violation>,
     pub(crate) watches_reigns: bool,
 }
@@ -177,47 +170,49 @@ impl InvariantSet {
         let features = S::features(settings);
         let by_attempt = S::GUARANTEE == Guarantee::Component && !features.has_terms && !features.groups;
         let voters = view.members().iter().filter(|uid| settings.votes(uid.id)).count();
-        let mut invariants: Vec<Box<dyn Invariant>> = vec![
-            Box::new(OneLeaderPerEpoch::new(settings, by_attempt)),
-            Box::new(EpochNeverDecreases::new(view.len())),
-            Box::new(NoOlderClaim::new(view.len())),
-            Box::new(Agreement::default()),
-            Box::new(SpecifiedLeader::new(row, view, settings, plan)),
-            Box::new(ChildrenStopFirst),
-            Box::new(GarciaMolinaAssertion3),
-        ];
+        let watches_reigns = S::GUARANTEE != Guarantee::Component;
+        let mut set = InvariantSet { invariants: Vec::new(), violations: Vec::new(), watches_reigns };
+        set.add("E1", OneLeaderPerEpoch::new(settings, by_attempt));
+        set.add("E2", EpochNeverDecreases::new(view.len()));
+        set.add("E6", NoOlderClaim::new(view.len()));
+        set.add("E8", Agreement::default());
+        set.add("E11", SpecifiedLeader::new(row, view, settings, plan));
+        set.add("E13", ChildrenStopFirst);
+        set.add("assertion 3", GarciaMolinaAssertion3);
         match S::GUARANTEE {
             Guarantee::Component => {
-                invariants.push(Box::new(GarciaMolinaEnd::assertion_2()));
-                invariants.push(Box::new(GarciaMolinaEnd::assertion_4()));
+                set.add("assertion 2", GarciaMolinaEnd::assertion_2());
+                set.add("assertion 4", GarciaMolinaEnd::assertion_4());
                 if calm {
-                    invariants.push(Box::new(GarciaMolinaAssertion1::default()));
+                    set.add("assertion 1", GarciaMolinaAssertion1::default());
                 }
             }
-            Guarantee::Lease => invariants.push(Box::new(OneReignAtATime { votes: false })),
+            Guarantee::Lease => set.add("E3", OneReignAtATime { votes: false }),
             Guarantee::Majority => {
-                invariants.push(Box::new(OneReignAtATime { votes: true }));
-                invariants.push(Box::new(OneListPerStamp::default()));
-                invariants.push(Box::new(NoOlderList::default()));
-                invariants.push(Box::new(OneVoterApart::default()));
-                invariants.push(Box::new(OneGrantPerEpoch::default()));
-                invariants.push(Box::new(OneClusterId::default()));
-                invariants.push(Box::new(MajorityGranted::new(settings, voters)));
+                set.add("E3", OneReignAtATime { votes: true });
+                set.add("E15", OneListPerStamp::default());
+                set.add("E16", NoOlderList::default());
+                set.add("E17", OneVoterApart::default());
+                set.add("E4", OneGrantPerEpoch::default());
+                set.add("E14", OneClusterId::default());
+                set.add("E5", MajorityGranted::new(settings, voters));
                 if settings.on_close == OnClose::WaitLease && !changes {
-                    invariants.push(Box::new(HealthyLeaderStays::new(&settings.timing, voters)));
+                    set.add("E7", HealthyLeaderStays::new(&settings.timing, voters));
                 }
             }
         }
-        let watches_reigns = S::GUARANTEE != Guarantee::Component;
-        InvariantSet { invariants, violations: Vec::new(), watches_reigns }
+        set
+    }
+
+    fn add(&mut self, name: &str, invariant: impl Invariant + 'static) {
+        self.invariants.push((catalog::info(name), Box::new(invariant)));
     }
 
     /// Asks every invariant; what does not hold is kept.
     pub(crate) fn ask(&mut self, question: impl Fn(&mut dyn Invariant) -> Result<(), String>) {
-        for invariant in &mut self.invariants {
+        for (info, invariant) in &mut self.invariants {
             if let Err(how) = question(invariant.as_mut()) {
-                let (name, sentence) = (invariant.name(), invariant.sentence());
-                self.violations.push(Violation { invariant: name, sentence, how });
+                self.violations.push(Violation { invariant: info.name, sentence: info.sentence, how });
             }
         }
     }
@@ -246,9 +241,7 @@ mod tests {
         let plan = Plan::draw(3, 0.0, true, &mut crate::rng::Rng::new(1));
         let classic = InvariantSet::of::<Member<Bully, Classic>>(row, &view, &settings, &plan).invariants;
         let quorum = InvariantSet::of::<Member<Bully, Quorum>>(row, &view, &settings, &plan).invariants;
-        for invariant in classic.into_iter().chain(quorum) {
-            let info = catalog::info(invariant.name());
-            assert_eq!(invariant.sentence(), info.sentence);
+        for (info, _) in classic.into_iter().chain(quorum) {
             assert!(info.checkers.iter().any(|file| file.starts_with("crates/sim/src/faults/invariants/")));
         }
     }

@@ -16,10 +16,6 @@ impl NoOlderClaim {
 }
 
 impl Invariant for NoOlderClaim {
-    fn name(&self) -> &'static str {
-        "E6"
-    }
-
     fn announced(&mut self, announced: &Announced, scene: &Scene<'_>) -> Result<(), String> {
         let highest = &mut self.highest[announced.node];
         if highest.0 != announced.start {

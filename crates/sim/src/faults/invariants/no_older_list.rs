@@ -24,10 +24,6 @@ impl NoOlderList {
 }
 
 impl Invariant for NoOlderList {
-    fn name(&self) -> &'static str {
-        "E16"
-    }
-
     fn wiped(&mut self, node: usize) {
         self.last.remove(&node);
     }

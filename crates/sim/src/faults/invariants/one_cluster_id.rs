@@ -10,10 +10,6 @@ pub(crate) struct OneClusterId {
 }
 
 impl Invariant for OneClusterId {
-    fn name(&self) -> &'static str {
-        "E14"
-    }
-
     fn named(&mut self, id: ClusterId) -> Result<(), String> {
         let agreed = *self.agreed.get_or_insert(id);
         if agreed == id { Ok(()) } else { Err(format!("the ids {agreed} and {id} were both agreed on")) }

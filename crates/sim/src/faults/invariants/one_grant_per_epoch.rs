@@ -13,10 +13,6 @@ pub(crate) struct OneGrantPerEpoch {
 }
 
 impl Invariant for OneGrantPerEpoch {
-    fn name(&self) -> &'static str {
-        "E4"
-    }
-
     fn wiped(&mut self, node: usize) {
         self.last.remove(&node);
     }

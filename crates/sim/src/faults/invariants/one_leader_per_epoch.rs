@@ -41,10 +41,6 @@ impl OneLeaderPerEpoch {
 }
 
 impl Invariant for OneLeaderPerEpoch {
-    fn name(&self) -> &'static str {
-        "E1"
-    }
-
     fn announced(&mut self, announced: &Announced, scene: &Scene<'_>) -> Result<(), String> {
         if announced.standing.role != Role::Leader {
             return Ok(());

@@ -15,10 +15,6 @@ pub(crate) struct OneListPerStamp {
 }
 
 impl Invariant for OneListPerStamp {
-    fn name(&self) -> &'static str {
-        "E15"
-    }
-
     fn listed(&mut self, node: usize, event: &ListEvent, members: &[Uid]) -> Result<(), String> {
         let (ListEvent::Known(list) | ListEvent::Adopted(list) | ListEvent::Proposed(list) | ListEvent::InForce(list)) =
             event

@@ -11,10 +11,6 @@ pub(crate) struct OneReignAtATime {
 }
 
 impl Invariant for OneReignAtATime {
-    fn name(&self) -> &'static str {
-        "E3"
-    }
-
     fn reigning(&mut self, leaders: &[Leader], members: &[Uid]) -> Result<(), String> {
         if let [one, other, ..] = leaders {
             let (a, b) = (members[one.node], members[other.node]);

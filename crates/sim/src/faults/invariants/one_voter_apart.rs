@@ -15,10 +15,6 @@ pub(crate) struct OneVoterApart {
 }
 
 impl Invariant for OneVoterApart {
-    fn name(&self) -> &'static str {
-        "E17"
-    }
-
     fn listed(&mut self, node: usize, event: &ListEvent, members: &[Uid]) -> Result<(), String> {
         let ListEvent::InForce(list) = event else { return Ok(()) };
         self.in_force.insert(list.stamp, Arc::clone(list));

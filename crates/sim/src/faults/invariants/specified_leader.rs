@@ -27,10 +27,6 @@ impl SpecifiedLeader {
 }
 
 impl Invariant for SpecifiedLeader {
-    fn name(&self) -> &'static str {
-        "E11"
-    }
-
     fn settled(&mut self, standings: Standings<'_>, members: &[Uid]) -> Result<(), String> {
         let claims = |standing: &&(Option<member::Standing>, &Uid)| {
             standing.0.is_some_and(|standing| standing.role == Role::Leader)

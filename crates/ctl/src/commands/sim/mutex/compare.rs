@@ -3,7 +3,8 @@
 use serde::Serialize;
 use sim::{Comparison, MutexReport, Order, Times};
 
-use super::run::{Delay, json_range, short, verdict};
+use super::super::run::verdict;
+use super::run::{Delay, json_range, short};
 use crate::failure::Failure;
 use crate::output::{Output, Table};
 
@@ -69,7 +70,7 @@ pub(in super::super) fn compare(args: &CompareArgs, output: Output) -> Result<()
     }
     let broken: Vec<String> =
         all.iter().flat_map(|one| one.violations().map(|what| format!("{}: {what}", one.row.name))).collect();
-    verdict(&broken)
+    verdict(&broken, None)
 }
 
 fn per_entry(report: &MutexReport) -> Option<f64> {

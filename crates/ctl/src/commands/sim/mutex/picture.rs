@@ -7,8 +7,8 @@ use sim::{MutexExperiment, MutexRecording, MutexReport};
 
 use super::super::picture::{EXPORTED_MAX_MESSAGES, Format, write};
 use super::super::ring::RingArgs;
+use super::super::run::verdict;
 use super::MutexArgs;
-use super::run::verdict;
 use crate::failure::Failure;
 
 /// A run that breaks something is drawn before the command fails: the picture shows how.
@@ -21,7 +21,7 @@ pub(in super::super) fn draw(
     let (plan, report, recording) = record(row, ring, args, sim::MAX_DRAWN_MESSAGES)?;
     let picture = sim::draw_mutex(&title(&report), &plan.ids, &recording);
     write(out, &picture.map_err(|why| Failure::usage(why).hint("fewer --nodes or --requests"))?)?;
-    verdict(&report.violations)
+    verdict(&report.violations, None)
 }
 
 pub(in super::super) fn export(
@@ -42,7 +42,7 @@ pub(in super::super) fn export(
         Format::Chrome => sim::chrome_mutex(&title(&report), &plan.ids, &recording),
     };
     write(out, &text)?;
-    verdict(&report.violations)
+    verdict(&report.violations, None)
 }
 
 fn record(

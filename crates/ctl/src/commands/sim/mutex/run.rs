@@ -6,9 +6,9 @@ use serde::Serialize;
 use sim::{MutexReport, Schedule, Times, TokenFault};
 
 use super::super::ring::RingArgs;
-use super::super::run::ByKind;
+use super::super::run::{ByKind, verdict};
 use super::MutexArgs;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::output::{Output, Table};
 
 #[derive(Serialize)]
@@ -100,15 +100,7 @@ pub(in super::super) fn run(
         output.show(&document(&report, &plan.ids), || text(&report, output))?;
         broken.extend(report.violations.iter().map(|what| format!("seed {}: {what}", report.seed)));
     }
-    verdict(&broken)
-}
-
-/// The exit code of a run that broke something.
-pub(super) fn verdict(broken: &[String]) -> Result<(), Failure> {
-    if broken.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::new(Exit::Invariant, "an invariant is broken").because(broken.join("\n")))
+    verdict(&broken, None)
 }
 
 fn document<'a>(report: &'a MutexReport, ids: &[algorithms::Uid]) -> Document<'a> {
