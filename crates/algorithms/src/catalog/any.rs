@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{AnyElection, AnyMessage, AnyRecord, AnyTimer};
 use crate::protocol::{Ctx, Election, Input, Outbox, Span};
 use crate::view::{Edge, Link, Side, TypedLink, View};
-use types::{NodeId, Topology};
+use types::{Epoch, NodeId, Topology};
 
 /// A textbook machine of the catalog: its messages, timers and records as those of [`AnyElection`], and back.
 pub(super) trait Listed: Election<Link: TypedLink> {
@@ -84,6 +84,10 @@ pub(super) fn step<E: Listed>(
     if let Some(input) = own_input(input) {
         machine.step(ctx, input, &mut Typed(out));
     }
+}
+
+pub(super) fn vote<E: Listed>(me: NodeId, to: LinkNumber, message: &E::Message) -> Option<(Epoch, NodeId)> {
+    E::vote(me, E::Link::numbered(to.0)?, message)
 }
 
 /// `None` for an input that no driver of this algorithm has: a message or timer of another one.
@@ -243,6 +247,12 @@ macro_rules! any_election {
 
             fn term(&self) -> Option<Epoch> {
                 match self { $(AnyElection::$variant(machine) => machine.term()),* }
+            }
+
+            fn vote(me: NodeId, to: LinkNumber, message: &AnyMessage) -> Option<(Epoch, NodeId)> {
+                match message {
+                    $(AnyMessage::$variant(message) => vote::<live!($method $machine)>(me, to, message)),*
+                }
             }
 
             fn hand_over(&mut self, ctx: &Ctx<'_>, to: NodeId, out: &mut impl Outbox<Self>) {

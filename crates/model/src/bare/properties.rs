@@ -14,13 +14,14 @@ const ASSERTION_1: &str = "assertions 1 and 3 of the state vectors";
 
 pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
     let mut all = vec![Property::sometimes("a node wins", |_, state: &State<E>| state.winners() > 0)];
-    if E::FEATURES.has_terms {
+    let features = E::features(&model.settings);
+    if features.has_terms {
         all.extend(of_terms(model));
         return all;
     }
     if model.timers != Timers::WhenQuiet {
         all.push(Property::always(FINAL, |model: &Bare<E>, state: &State<E>| {
-            !over(model, state) || follows_best(model, state)
+            follows_best(model, state) || !over(model, state)
         }));
         all.push(Property::sometimes("two winners on the way", |_, state: &State<E>| state.winners() > 1));
         all.push(Property::sometimes("all is quiet", over));
@@ -48,16 +49,16 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Vec<Property<Bare<E>>> {
                 state.nodes.iter().enumerate().all(|(at, node)| !node.ever_won || uid(model, state, at) == best)
             }));
         }
-        if !E::FEATURES.continuous {
+        if !features.continuous {
             all.push(Property::always(ONCE, |_, state: &State<E>| state.nodes.iter().all(|node| node.decisions < 2)));
         }
     }
     if model.crashes == 0 || model.detects_crashes() {
         all.push(Property::always(ALL_DECIDE, |model: &Bare<E>, state: &State<E>| {
-            !over(model, state) || decided(model, state)
+            decided(model, state) || !over(model, state)
         }));
     }
-    if E::FEATURES.continuous {
+    if features.continuous {
         all.push(Property::always(ASSERTION_1, assertion_1));
         all.push(Property::sometimes("two nodes are Normal", |_, state: &State<E>| {
             vectors(state, Status::Normal).count() > 1
