@@ -26,7 +26,7 @@ pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
         }),
         Property::always(FITTING_CAUSE, |_, state: &State<P>| state.nodes.iter().all(|node| !node.broken.wrong_cause)),
         Property::always(CHILDREN_FIRST, |_, state: &State<P>| state.nodes.iter().all(|node| !node.broken.left_child)),
-        Property::always(AGREEMENT, |model, state| !rests(model, state) || agree(model, state)),
+        Property::always(AGREEMENT, |model, state| agree(model, state) || !rests(model, state)),
         Property::sometimes("the cluster rests", rests),
         Property::sometimes("a member has a leader", |_, state: &State<P>| {
             state.living().any(|(_, node)| node.standing.is_some_and(|standing| standing.leader.is_some()))
@@ -34,7 +34,7 @@ pub(super) fn of<P: Subject>(model: &Members<P>) -> Vec<Property<Members<P>>> {
     ];
     // Which member is the best depends on what an operator said, and members hear of it at different moments.
     if model.elects == Elects::Best && budget.priorities == 0 {
-        all.push(Property::always(BEST_LEADS, |model, state| !rests(model, state) || best_leads(model, state)));
+        all.push(Property::always(BEST_LEADS, |model, state| best_leads(model, state) || !rests(model, state)));
     }
     if P::LEASES {
         all.push(Property::always(ONE_AT_A_TIME, |_, state: &State<P>| {
