@@ -27,7 +27,7 @@ use crate::settings::Settings;
 use crate::synchroniser::Synchronised;
 use crate::theory::{self, Bounds, Case, Expectation};
 use crate::view::{TypedLink, View};
-use any::{Listed, Typed, start, step};
+use any::{Listed, Typed, start, step, vote};
 use types::{Epoch, NodeId, Topology, Uid, Wins};
 
 pub use any::{LinkNumber, Reader};

@@ -121,17 +121,6 @@ impl Kind {
         Kind::election(name)
     }
 
-    /// The messages of an algorithm of which none announces a result: those of every mutual exclusion, and some elections'.
-    pub const fn all<const N: usize>(names: [&'static str; N]) -> [Self; N] {
-        let mut kinds = [Kind::election(""); N];
-        let mut at = 0;
-        while at < N {
-            kinds[at].name = names[at];
-            at += 1;
-        }
-        kinds
-    }
-
     pub const fn announcement(name: &'static str) -> Self {
         Kind { name, announcement: true, candidacy: false }
     }

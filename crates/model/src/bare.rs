@@ -125,8 +125,7 @@ pub fn connected_graphs(n: usize) -> Vec<View> {
 
 impl<E: Election> Bare<E> {
     pub fn new(row: &'static Row, n: usize, wins: Wins) -> Self {
-        let mut settings = Settings { wins, ..Settings::default() };
-        settings.coordinator_timeout = settings.answer_timeout * row.coordinator_factor;
+        let settings = Settings { wins, ..Settings::of(row) };
         let views = match row.topology {
             Topology::Ring => rings(n),
             Topology::Mesh => vec![View::mesh((1..=n as u32).map(Uid::plain).collect())],

@@ -5,7 +5,9 @@ use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use ahash::RandomState;
 use stateright::{Expectation, Model, Property};
 
 /// What the checker asks of a model.
@@ -16,13 +18,15 @@ trait AnyModel: Send + Sync {
     fn within_boundary(&self, state: &State) -> bool;
     fn format_action(&self, action: &Action) -> String;
     fn properties(&self) -> Vec<(Expectation, &'static str)>;
-    /// `place`: of the property, in the order of [`AnyModel::properties`].
+    /// `place`: of the property, in the order of [`AnyModel::properties`]. What is to be seen once is looked for until then:
+    /// the checker would ask for it at every state.
     fn holds(&self, place: usize, state: &State) -> bool;
 }
 
 trait AnyState: Send + Sync {
     fn as_any(&self) -> &dyn Any;
-    fn hash_into(&self, hasher: &mut dyn Hasher);
+    /// By one known hasher: through a reference to any hasher, every field would be a call that cannot be inlined.
+    fn digest(&self) -> u64;
     fn equals(&self, other: &dyn Any) -> bool;
     fn describe(&self) -> String;
 }
@@ -41,6 +45,8 @@ pub(crate) struct Erased(Arc<dyn AnyModel>);
 struct Known<M: Model> {
     model: M,
     properties: Vec<Property<M>>,
+    /// Which `sometimes` properties were seen.
+    seen: Vec<AtomicBool>,
 }
 
 impl Erased {
@@ -50,7 +56,9 @@ impl Erased {
         M::State: Debug + Hash + PartialEq + Send + Sync + 'static,
         M::Action: Clone + Debug + 'static,
     {
-        Erased(Arc::new(Known { properties: model.properties(), model }))
+        let properties = model.properties();
+        let seen = properties.iter().map(|_| AtomicBool::new(false)).collect();
+        Erased(Arc::new(Known { model, properties, seen }))
     }
 }
 
@@ -70,8 +78,8 @@ impl<T: Debug + Hash + PartialEq + Send + Sync + 'static> AnyState for T {
         self
     }
 
-    fn hash_into(&self, mut hasher: &mut dyn Hasher) {
-        self.hash(&mut hasher);
+    fn digest(&self) -> u64 {
+        RandomState::with_seeds(1, 2, 3, 4).hash_one(self)
     }
 
     fn equals(&self, other: &dyn Any) -> bool {
@@ -85,7 +93,7 @@ impl<T: Debug + Hash + PartialEq + Send + Sync + 'static> AnyState for T {
 
 impl Hash for State {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        self.0.hash_into(hasher);
+        hasher.write_u64(self.0.digest());
     }
 }
 
@@ -137,7 +145,16 @@ where
     }
 
     fn holds(&self, place: usize, state: &State) -> bool {
-        (self.properties[place].condition)(&self.model, state.of())
+        let property = &self.properties[place];
+        let once = property.expectation == Expectation::Sometimes;
+        if once && self.seen[place].load(Ordering::Relaxed) {
+            return false;
+        }
+        let holds = (property.condition)(&self.model, state.of());
+        if once && holds {
+            self.seen[place].store(true, Ordering::Relaxed);
+        }
+        holds
     }
 }
 

@@ -11,7 +11,7 @@ use types::names;
 use crate::bare::{self, Initiators, Setup, Trail, Verdict};
 use crate::check_run;
 use crate::graph::Graph;
-use crate::observe::{Blind, Observer};
+use crate::observe::{Blind, Observer, Recording};
 
 /// Above this size the exact expectation of a run is not computed: it takes as long as the run.
 const MAX_EXPECTED_NODES: usize = 1 << 20;
@@ -198,11 +198,15 @@ impl Experiment {
     }
 
     pub fn run(&self) -> Result<Report, String> {
-        self.observe(Blind).map(|(report, Blind)| report)
+        self.run_with(Blind).map(|(report, Blind)| report)
     }
 
-    /// Runs with an observer.
-    pub fn observe<O: Observer>(&self, observer: O) -> Result<(Report, O), String> {
+    /// Runs with a recording. It is of one type: whoever draws a run does not compile every machine of the catalog once more.
+    pub fn observe(&self, recording: Recording) -> Result<(Report, Recording), String> {
+        self.run_with(recording)
+    }
+
+    fn run_with<O: Observer>(&self, observer: O) -> Result<(Report, O), String> {
         self.check()?;
         let setup = self.setup();
         self.fits(&setup)?;

@@ -30,19 +30,26 @@ pub enum Choice {
 
 /// Runs an experiment step by step; its schedule is ignored.
 pub fn step_through<R>(experiment: &Experiment, drive: impl FnOnce(&mut dyn Steps) -> R) -> Result<R, String> {
+    let (mut drive, mut result) = (Some(drive), None);
+    by_hand(experiment, &mut |steps| result = drive.take().map(|drive| drive(steps)))?;
+    Ok(result.expect("it was driven"))
+}
+
+/// Whatever drives it, every machine of the catalog is compiled once.
+fn by_hand(experiment: &Experiment, drive: &mut dyn FnMut(&mut dyn Steps)) -> Result<(), String> {
     experiment.check()?;
     let setup = experiment.setup();
     experiment.fits(&setup)?;
     catalog::dispatch(experiment.row, ByHand { setup: &setup, drive })
 }
 
-struct ByHand<'a, F> {
+struct ByHand<'a> {
     setup: &'a Setup,
-    drive: F,
+    drive: &'a mut dyn FnMut(&mut dyn Steps),
 }
 
-impl<R, F: FnOnce(&mut dyn Steps) -> R> Visitor for ByHand<'_, F> {
-    type Output = Result<R, String>;
+impl Visitor for ByHand<'_> {
+    type Output = Result<(), String>;
 
     fn election<E: Election>(self, _: &'static Row) -> Self::Output {
         let mut engine: Engine<'_, E, Pending<_, _>, Recording> =
@@ -51,10 +58,11 @@ impl<R, F: FnOnce(&mut dyn Steps) -> R> Visitor for ByHand<'_, F> {
         for nth in 0..self.setup.initiators.count(self.setup.view.len()) {
             engine.wake(self.setup.initiators.get(nth));
         }
-        Ok((self.drive)(&mut engine))
+        (self.drive)(&mut engine);
+        Ok(())
     }
 
-    fn rounds<R2: Rounds>(self, row: &'static Row) -> Self::Output {
+    fn rounds<R: Rounds>(self, row: &'static Row) -> Self::Output {
         Err(format!("{} is synchronous: its rounds leave nothing to choose", row.name))
     }
 }

@@ -8,9 +8,9 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Ctx, Input, Outbox, Protocol, Span};
+use crate::protocol::{Ctx, Election, Input, Outbox, Protocol, Span};
 use crate::view::{Edge, Link, Side, TypedLink, View};
-use types::{NodeId, Topology};
+use types::{Epoch, NodeId, Topology};
 
 /// A textbook machine of a registry: its messages, timers and records as those of [`Listed::Any`], and back.
 pub(super) trait Listed: Protocol<Link: TypedLink> {
@@ -91,6 +91,14 @@ pub(super) fn step<M: Listed>(
     if let Some(input) = own_input(input) {
         machine.step(ctx, input, &mut Typed(out));
     }
+}
+
+pub(super) fn vote<E: Election<Link: TypedLink>>(
+    me: NodeId,
+    to: LinkNumber,
+    message: &E::Message,
+) -> Option<(Epoch, NodeId)> {
+    E::vote(me, E::Link::numbered(to.0)?, message)
 }
 
 /// `None` for an input that no driver of this algorithm has: a message or timer of another one.
@@ -280,6 +288,12 @@ macro_rules! any_election {
 
             fn term(&self) -> Option<Epoch> {
                 match self { $(AnyElection::$variant(machine) => machine.term()),* }
+            }
+
+            fn vote(me: NodeId, to: LinkNumber, message: &AnyMessage) -> Option<(Epoch, NodeId)> {
+                match message {
+                    $(AnyMessage::$variant(message) => vote::<live!($method $machine)>(me, to, message)),*
+                }
             }
 
             fn hand_over(&mut self, ctx: &Ctx<'_>, to: NodeId, out: &mut impl Outbox<Self>) {

@@ -33,8 +33,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{
-    Campaign, Ctx, Election, Features, Group, Input, Kind, Message, Outbox, Outcome, Protocol, Span, StateVector,
-    Status,
+    Campaign, Ctx, Election, Features, Group, Input, Outbox, Outcome, Protocol, Span, StateVector, Status,
 };
 use crate::settings::Settings;
 use types::NodeId;
@@ -87,22 +86,15 @@ pub enum Msg {
     Acknowledge(Group),
 }
 
-impl Message for Msg {
-    const KINDS: &'static [Kind] =
-        &Kind::all(["are-you-coordinator", "are-you-there", "answer", "invitation", "accept", "ready", "acknowledge"]);
-
-    fn kind(&self) -> usize {
-        match self {
-            Msg::AreYouCoordinator(_) => 0,
-            Msg::AreYouThere(..) => 1,
-            Msg::Answer(..) => 2,
-            Msg::Invitation(_) => 3,
-            Msg::Accept(_) => 4,
-            Msg::Ready(..) => 5,
-            Msg::Acknowledge(_) => 6,
-        }
-    }
-}
+kinds!(Msg {
+    AreYouCoordinator: election("are-you-coordinator"),
+    AreYouThere: election("are-you-there"),
+    Answer: election("answer"),
+    Invitation: election("invitation"),
+    Accept: election("accept"),
+    Ready: election("ready"),
+    Acknowledge: election("acknowledge"),
+});
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {
@@ -375,11 +367,12 @@ impl Invitation {
         }
         if self.job == Job::AskCoordinator {
             self.rest(out);
-            return if yes {
-                out.set_timer(Timer::AskCoordinator, until_next_question(ctx))
+            if yes {
+                out.set_timer(Timer::AskCoordinator, until_next_question(ctx));
             } else {
-                self.recover(ctx, out)
-            };
+                self.recover(ctx, out);
+            }
+            return;
         }
         if yes {
             self.found.insert(from);

@@ -43,7 +43,7 @@ pub struct TokenRing {
 pub struct Pass(pub Token);
 
 impl Message for Pass {
-    const KINDS: &'static [Kind] = &Kind::all(["token"]);
+    const KINDS: &'static [Kind] = &[Kind::election("token")];
 
     fn kind(&self) -> usize {
         0

@@ -16,12 +16,13 @@ const ASSERTION_1: &str = "assertions 1 and 3 of the state vectors";
 pub(super) fn of<E: Election>(model: &Bare<E>) -> Properties<Bare<E>> {
     let mut all = Properties::of(model);
     all.sometimes("a node wins", |_, state| state.winners() > 0);
-    if E::FEATURES.has_terms {
+    let features = E::features(&model.settings);
+    if features.has_terms {
         of_terms(model, &mut all);
         return all;
     }
     if model.timers != Timers::WhenQuiet {
-        all.always(FINAL, |model, state| !over(model, state) || follows_best(model, state));
+        all.always(FINAL, |model, state| follows_best(model, state) || !over(model, state));
         all.sometimes("two winners on the way", |_, state| state.winners() > 1);
         all.sometimes("all is quiet", over);
         all.sometimes("no timer fires early", |model, state| {
@@ -42,14 +43,14 @@ pub(super) fn of<E: Election>(model: &Bare<E>) -> Properties<Bare<E>> {
                 state.nodes.iter().enumerate().all(|(at, node)| !node.ever_won || uid(model, state, at) == best)
             });
         }
-        if !E::FEATURES.continuous {
+        if !features.continuous {
             all.always(ONCE, |_, state| state.nodes.iter().all(|node| node.decisions < 2));
         }
     }
     if model.crashes == 0 || model.detects_crashes() {
-        all.always(ALL_DECIDE, |model, state| !over(model, state) || decided(model, state));
+        all.always(ALL_DECIDE, |model, state| decided(model, state) || !over(model, state));
     }
-    if E::FEATURES.continuous {
+    if features.continuous {
         all.always(ASSERTION_1, assertion_1);
         all.sometimes("two nodes are Normal", |_, state| vectors(state, Status::Normal).count() > 1);
     }

@@ -25,7 +25,7 @@ pub(super) fn of<P: Subject>(model: &Members<P>) -> Properties<Members<P>> {
     all.always(ONE_CLAIMANT, |_, state| all_differ(state.announced_leaders.iter().map(|(epoch, _)| epoch.0)));
     all.always(FITTING_CAUSE, |_, state| state.nodes.iter().all(|node| !node.broken.wrong_cause));
     all.always(CHILDREN_FIRST, |_, state| state.nodes.iter().all(|node| !node.broken.left_child));
-    all.always(AGREEMENT, |model, state| !rests(model, state) || agree(model, state));
+    all.always(AGREEMENT, |model, state| agree(model, state) || !rests(model, state));
     all.sometimes("the cluster rests", rests);
     all.sometimes("a member has a leader", |_, state| {
         state.living().any(|(_, node)| node.standing.is_some_and(|standing| standing.leader.is_some()))
@@ -33,7 +33,7 @@ pub(super) fn of<P: Subject>(model: &Members<P>) -> Properties<Members<P>> {
 
     // Which member is the best depends on what an operator said, and members hear of it at different moments.
     if model.elects == Elects::Best && budget.priorities == 0 {
-        all.always(BEST_LEADS, |model, state| !rests(model, state) || best_leads(model, state));
+        all.always(BEST_LEADS, |model, state| best_leads(model, state) || !rests(model, state));
     }
     if P::LEASES {
         all.always(ONE_AT_A_TIME, |_, state| state.nodes.iter().map(|node| node.running_leases()).sum::<usize>() < 2);

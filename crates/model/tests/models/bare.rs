@@ -1,7 +1,9 @@
 //! Every election of the catalog, in every interleaving of every cyclic order, for every set of initiators and every
 //! time of their starts.
 
-use algorithms::catalog::{self, Elects, Row, Visitor};
+use std::ops::ControlFlow;
+
+use algorithms::catalog::{self, AnyElection, Elects, Row, Visitor};
 use algorithms::{Election, Rounds, Topology, Wins};
 use model::bare::{Bare, Timers};
 use model::check::{Limits, Report, examine};
@@ -17,22 +19,28 @@ struct Case {
 
 const HEALTHY: Case = Case { n: 2, wins: Wins::Highest, timers: Timers::WhenQuiet, crashes: 0 };
 
-impl Visitor for Case {
+impl Case {
     /// `None`: the case says nothing about this row.
-    type Output = Option<Report>;
+    fn examine(self, row: &'static Row) -> Option<Report> {
+        match catalog::dispatch(row, self) {
+            ControlFlow::Break(report) => report,
+            ControlFlow::Continue(()) => self.examine_election(row),
+        }
+    }
 
-    fn election<E: Election>(self, row: &'static Row) -> Option<Report> {
+    fn examine_election(self, row: &'static Row) -> Option<Report> {
         let Case { n, wins, timers, crashes } = self;
+        let features = row.algorithm.features();
         // Only timers can be early, and an algorithm that is never done begins anew for ever.
-        if timers != Timers::WhenQuiet && (row.topology != Topology::Mesh || row.needs_all || E::FEATURES.continuous) {
+        if timers != Timers::WhenQuiet && (row.topology != Topology::Mesh || row.needs_all || features.continuous) {
             return None;
         }
-        let mut model = Bare::<E>::new(row, n, wins);
+        let mut model = Bare::<AnyElection>::new(row, n, wins);
         (model.timers, model.crashes) = (timers, crashes);
         if row.elects == Elects::Majority {
             model.max_term = 2;
         }
-        let large = E::FEATURES.continuous || row.needs_all || row.elects == Elects::Anyone;
+        let large = features.continuous || row.needs_all || row.elects == Elects::Anyone;
         if n > 3 && (large || row.topology == Topology::Graph) {
             model.max_starts = 1;
         }
@@ -50,14 +58,24 @@ impl Visitor for Case {
         };
         Some(examine(label, &model, Limits::new(search, 15_000)))
     }
+}
 
-    fn rounds<R: Rounds>(self, row: &'static Row) -> Option<Report> {
+/// Breaks with what the case says about an algorithm of rounds; all other machines are one type.
+impl Visitor for Case {
+    type Output = ControlFlow<Option<Report>>;
+
+    fn election<E: Election>(self, _: &'static Row) -> Self::Output {
+        ControlFlow::Continue(())
+    }
+
+    fn rounds<R: Rounds>(self, row: &'static Row) -> Self::Output {
         // In a synchronous model there is nothing that a timer or a crash between two effects could meet.
         if self.crashes > 0 || self.timers != Timers::WhenQuiet || self.wins != HEALTHY.wins {
-            return None;
+            return ControlFlow::Break(None);
         }
         let model = Synchronous::<R>::new(row, self.n, self.n as u64);
-        Some(examine(format!("{} n={}, synchronous", row.name, self.n), &model, Limits::new(1_500_000, 15_000)))
+        let label = format!("{} n={}, synchronous", row.name, self.n);
+        ControlFlow::Break(Some(examine(label, &model, Limits::new(1_500_000, 15_000))))
     }
 }
 
@@ -78,7 +96,7 @@ fn is_talkative(row: &Row, n: usize) -> bool {
 fn every_election_has_one_winner_that_all_follow() {
     for row in catalog::ROWS {
         for n in 2..=4 {
-            let report = catalog::dispatch(row, Case { n, ..HEALTHY }).expect("every row can be healthy");
+            let report = Case { n, ..HEALTHY }.examine(row).expect("every row can be healthy");
             report.holds();
             assert!(report.complete || !must_be_complete(row, n), "{}: not complete", report.label);
         }
@@ -89,7 +107,7 @@ fn every_election_has_one_winner_that_all_follow() {
 fn the_lowest_wins_as_well_as_the_highest() {
     for row in catalog::ROWS {
         for n in 2..=3 {
-            if let Some(report) = catalog::dispatch(row, Case { n, wins: Wins::Lowest, ..HEALTHY }) {
+            if let Some(report) = (Case { n, wins: Wins::Lowest, ..HEALTHY }.examine(row)) {
                 report.holds();
                 assert!(report.complete || !must_be_complete(row, n), "{}: not complete", report.label);
             }
@@ -101,7 +119,7 @@ fn the_lowest_wins_as_well_as_the_highest() {
 fn a_crash_between_any_two_effects_never_makes_two_leaders() {
     for row in catalog::ROWS {
         for n in 2..=3 {
-            if let Some(report) = catalog::dispatch(row, Case { n, crashes: 1, ..HEALTHY }) {
+            if let Some(report) = (Case { n, crashes: 1, ..HEALTHY }.examine(row)) {
                 report.holds();
             }
         }
@@ -113,7 +131,7 @@ fn without_any_bound_on_delays_a_mesh_has_two_winners_on_the_way_but_ends_with_t
     let mut seen = 0;
     for row in catalog::ROWS.iter().filter(|row| row.elects == Elects::Best) {
         for n in 2..=3 {
-            if let Some(report) = catalog::dispatch(row, Case { n, timers: Timers::Anytime(2), ..HEALTHY }) {
+            if let Some(report) = (Case { n, timers: Timers::Anytime(2), ..HEALTHY }.examine(row)) {
                 report.holds().is_complete();
                 seen += 1;
             }

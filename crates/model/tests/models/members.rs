@@ -1,11 +1,12 @@
 //! Whole members of every election of the catalog, each its own authority: cold starts, crashes between effects,
 //! restarts, false suspicions, slow writes.
 
-use algorithms::catalog::{self, AnyElection, Row};
-use member::{Classic, Member};
+use algorithms::catalog::{self, Row};
 use model::check::{Limits, examine};
 use model::members::walk::Phases;
 use model::members::{Budget, Members};
+
+use crate::planted::kinds::ClassicMember;
 
 #[derive(Clone, Copy)]
 struct Case {
@@ -19,7 +20,7 @@ struct Case {
 const NOTHING: Budget = Budget::NOTHING;
 
 impl Case {
-    fn model(self, row: &'static Row) -> Members<Member<AnyElection, Classic>> {
+    fn model(self, row: &'static Row) -> Members<ClassicMember> {
         let Case { n, cold, budget, .. } = self;
         if cold { Members::cold(row, n, budget) } else { Members::settled(row, n, budget) }
     }

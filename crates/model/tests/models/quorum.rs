@@ -1,19 +1,16 @@
 //! Three whole members under the quorum authority: leases, promises, handovers and children around an election.
 
 use algorithms::catalog::{self, Row};
-use algorithms::election::bully_1982::Bully1982;
-use algorithms::election::chang_roberts::ChangRoberts;
-use member::{Member, Quorum};
 use model::check::{Limits, examine};
 use model::members::walk::Phases;
-use model::members::{Budget, Members, Subject};
+use model::members::{Budget, Members};
 
 use crate::planted::kinds::QuorumMember;
 
 const NOTHING: Budget = Budget::NOTHING;
 
-type RingMember = Member<ChangRoberts<false>, Quorum>;
-type Member1982 = Member<Bully1982, Quorum>;
+/// An election in a mesh, one on a ring, and one that runs in no rounds.
+const ROWS: [&str; 3] = ["bully", "chang-roberts", "bully-1982"];
 
 #[derive(Clone, Copy)]
 struct Case {
@@ -24,7 +21,7 @@ struct Case {
 }
 
 impl Case {
-    fn model<P: Subject>(self, row: &'static Row) -> Members<P> {
+    fn model(self, row: &'static Row) -> Members<QuorumMember> {
         if self.cold { Members::cold(row, 3, self.budget) } else { Members::settled(row, 3, self.budget) }
     }
 
@@ -32,22 +29,17 @@ impl Case {
         format!("quorum members of {} n=3, {}{}", row.name, if self.cold { "cold" } else { "settled" }, self.budget)
     }
 
-    /// For an election in a mesh, one on a ring, and one that runs in no rounds.
     fn check(self) {
-        self.check_row::<QuorumMember>("bully");
-        self.check_row::<RingMember>("chang-roberts");
-        self.check_row::<Member1982>("bully-1982");
-    }
-
-    fn check_row<P: Subject>(self, name: &str) {
-        let row = catalog::row(name).expect("it is in the catalog");
-        examine(self.label(row), &self.model::<P>(row), self.limits).holds();
+        for name in ROWS {
+            let row = catalog::row(name).expect("it is in the catalog");
+            examine(self.label(row), &self.model(row), self.limits).holds();
+        }
     }
 
     /// Faults first, then health: every walk must end at rest and in agreement.
-    fn walk<P: Subject>(self, name: &str, seeds: u64) {
+    fn walk(self, name: &str, seeds: u64) {
         let row = catalog::row(name).expect("it is in the catalog");
-        let (model, label) = (self.model::<P>(row), self.label(row));
+        let (model, label) = (self.model(row), self.label(row));
         let walk = |seed| model.walk(seed, Phases { faulty: 60, healing: 4000 });
         let slowest = (0..seeds).map(|seed| walk(seed).unwrap_or_else(|why| panic!("{label}: {why}"))).max();
         println!("{label}: {seeds} walks come to rest, the slowest after {} steps", slowest.unwrap_or(0));
@@ -105,7 +97,7 @@ fn whatever_happened_quorum_members_come_to_rest() {
     };
     let limits = Limits::new(1, 80);
     let (case, seeds) = (Case { cold: false, budget, limits }, limits.walks as u64);
-    case.walk::<QuorumMember>("bully", seeds);
-    case.walk::<RingMember>("chang-roberts", seeds);
-    case.walk::<Member1982>("bully-1982", seeds);
+    for name in ROWS {
+        case.walk(name, seeds);
+    }
 }

@@ -148,10 +148,15 @@ impl MutexExperiment {
     }
 
     pub fn run(&self) -> Result<MutexReport, String> {
-        self.observe(Blind).map(|(report, Blind)| report)
+        self.run_with(Blind).map(|(report, Blind)| report)
     }
 
-    pub fn observe<O: MutexObserver>(&self, observer: O) -> Result<(MutexReport, O), String> {
+    /// Runs with a recording; of one type, as [`Experiment::observe`](crate::Experiment::observe).
+    pub fn observe(&self, recording: MutexRecording) -> Result<(MutexReport, MutexRecording), String> {
+        self.run_with(recording)
+    }
+
+    fn run_with<O: MutexObserver>(&self, observer: O) -> Result<(MutexReport, O), String> {
         catalog::dispatch(self.row, Run { experiment: self, observer })
     }
 

@@ -32,24 +32,32 @@ pub enum MutexChoice {
 
 /// Runs an experiment step by step; its workload and schedule are ignored.
 pub fn step_mutex<R>(plan: &MutexExperiment, drive: impl FnOnce(&mut dyn MutexSteps) -> R) -> Result<R, String> {
+    let (mut drive, mut result) = (Some(drive), None);
+    by_hand(plan, &mut |steps| result = drive.take().map(|drive| drive(steps)))?;
+    Ok(result.expect("it was driven"))
+}
+
+/// Whatever drives it, every machine of the catalog is compiled once.
+fn by_hand(plan: &MutexExperiment, drive: &mut dyn FnMut(&mut dyn MutexSteps)) -> Result<(), String> {
     plan.check()?;
-    Ok(catalog::dispatch(plan.row, ByHand { plan, drive }))
+    catalog::dispatch(plan.row, ByHand { plan, drive });
+    Ok(())
 }
 
-struct ByHand<'a, F> {
+struct ByHand<'a> {
     plan: &'a MutexExperiment,
-    drive: F,
+    drive: &'a mut dyn FnMut(&mut dyn MutexSteps),
 }
 
-impl<R, F: FnOnce(&mut dyn MutexSteps) -> R> Visitor for ByHand<'_, F> {
-    type Output = R;
+impl Visitor for ByHand<'_> {
+    type Output = ();
 
-    fn mutex<M: Mutex>(self, _: &'static Row) -> R {
+    fn mutex<M: Mutex>(self, _: &'static Row) {
         let view = view::<M>(self.plan.ids.clone());
         let settings = (0..view.len()).map(|at| settings(self.plan, at)).collect();
         let links = Links { schedule: Schedule::Sync, fifo: self.plan.fifo };
         let world = World::new(&view, settings, links, self.plan.seed, MutexRecording::new(usize::MAX));
-        (self.drive)(&mut Hand::<M> { world, fifo: self.plan.fifo, members: view.len() })
+        (self.drive)(&mut Hand::<M> { world, fifo: self.plan.fifo, members: view.len() });
     }
 }
 

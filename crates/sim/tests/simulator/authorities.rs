@@ -11,7 +11,7 @@ use algorithms::election::bully::Bully;
 use member::{Classic, Member, Quorum};
 use outside_lease::OutsideLease;
 use sim::{FaultOptions, FaultReport, Subject, run_subject};
-use voting::Voting;
+use voting::{FORGETFUL, Voting};
 
 fn row() -> &'static Row {
     catalog::row(catalog::DEFAULT).expect("the default is in the catalog")
@@ -53,16 +53,19 @@ const NO_PREEMPTION: FaultOptions = FaultOptions {
 
 #[test]
 fn terms_of_an_algorithm_are_the_epochs_of_classic_leaders() {
-    holds::<Member<Voting<false, false>, Classic>>(&NO_PREEMPTION);
+    holds::<Member<Voting<false>, Classic>>(&NO_PREEMPTION);
 }
 
 #[test]
 fn under_quorum_an_algorithm_with_terms_proposes_like_the_others() {
-    holds::<Member<Voting<false, true>, Quorum>>(&NO_PREEMPTION);
+    holds::<Member<Voting<true>, Quorum>>(&NO_PREEMPTION);
 }
 
 #[test]
 fn a_record_that_is_dropped_at_a_restart_elects_two_leaders_of_one_term() {
-    let report = broken::<Member<Voting<true, false>, Classic>>(seeds(300), &NO_PREEMPTION).expect("a broken seed");
+    FORGETFUL.set(true);
+    let report = broken::<Member<Voting<false>, Classic>>(seeds(300), &NO_PREEMPTION);
+    FORGETFUL.set(false);
+    let report = report.expect("a broken seed");
     assert!(report.violations.iter().any(|violation| violation.invariant == "E1"), "{report}");
 }

@@ -1,5 +1,6 @@
 //! The fault engine, checked with members that are not: each toy breaks one promise and must be caught.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use algorithms::catalog::{self, Row};
@@ -38,22 +39,30 @@ fn disks_hang_in_some_seeds_and_in_some_not() {
 }
 
 /// How a toy misbehaves.
-const HONEST: u8 = 0;
-/// Claims in the epoch of whoever leads.
-const SECOND_LEADER: u8 = 1;
-/// Forgets its epoch when it restarts.
-const FORGETS: u8 = 2;
-/// Changes its mind for ever.
-const RESTLESS: u8 = 3;
-/// The worst leads.
-const WORST: u8 = 4;
-/// Follows an older claim.
-const OLDER: u8 = 5;
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Bug {
+    Honest,
+    /// Claims in the epoch of whoever leads.
+    SecondLeader,
+    /// Forgets its epoch when it restarts.
+    Forgets,
+    /// Changes its mind for ever.
+    Restless,
+    /// The worst leads.
+    Worst,
+    /// Follows an older claim.
+    Older,
+}
+
+thread_local! {
+    /// That of all toys that this thread runs: a value and not a type, so that the engine is compiled once for all bugs.
+    static BUG: Cell<Bug> = const { Cell::new(Bug::Honest) };
+}
 
 /// "The best I am connected to leads", which is no election, but satisfies the checkers when all is well: the epoch
 /// counts its restarts and everybody takes the largest it hears.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Toy<const BUG: u8> {
+struct Toy {
     epoch: Epoch,
     up: Vec<Uid>,
     /// Since the last change of `up`.
@@ -71,7 +80,7 @@ impl Message for Hello {
     }
 }
 
-impl<const BUG: u8> Protocol for Toy<BUG> {
+impl Protocol for Toy {
     type Link = NodeId;
     type Message = Hello;
     type Timer = ();
@@ -81,7 +90,7 @@ impl<const BUG: u8> Protocol for Toy<BUG> {
     type Settings = Settings;
 
     fn start(ctx: &Context<'_>, stored: Option<Epoch>, out: &mut impl Outbox<Self>) -> Self {
-        let stored = stored.filter(|_| BUG != FORGETS).unwrap_or_default();
+        let stored = stored.filter(|_| BUG.get() != Bug::Forgets).unwrap_or_default();
         let toy = Toy { epoch: stored.next(), up: vec![ctx.me], ticks: 0, announced: None };
         out.persist(toy.epoch);
         let now = Standing { role: Role::Candidate, leader: None, epoch: toy.epoch };
@@ -102,7 +111,8 @@ impl<const BUG: u8> Protocol for Toy<BUG> {
                     out.send(peer.id, Hello(self.epoch));
                 }
                 self.ticks += 1;
-                if BUG == RESTLESS || BUG == FORGETS && self.epoch < Epoch(10) {
+                let bug = BUG.get();
+                if bug == Bug::Restless || bug == Bug::Forgets && self.epoch < Epoch(10) {
                     self.epoch = self.epoch.next();
                     out.persist(self.epoch);
                 }
@@ -121,15 +131,16 @@ impl<const BUG: u8> Protocol for Toy<BUG> {
     }
 }
 
-impl<const BUG: u8> Toy<BUG> {
+impl Toy {
     fn tell(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let bug = BUG.get();
         let all = self.up.iter().copied();
-        let mut leader = if BUG == WORST { all.min() } else { all.max() }.expect("oneself at least");
-        if BUG == SECOND_LEADER && ctx.view.members()[0] == ctx.me {
+        let mut leader = if bug == Bug::Worst { all.min() } else { all.max() }.expect("oneself at least");
+        if bug == Bug::SecondLeader && ctx.view.members()[0] == ctx.me {
             leader = ctx.me;
         }
         let mut epoch = self.epoch;
-        if BUG == OLDER && leader != ctx.me && self.announced.is_some_and(|one| one.epoch == epoch) {
+        if bug == Bug::Older && leader != ctx.me && self.announced.is_some_and(|one| one.epoch == epoch) {
             epoch = Epoch(epoch.0 - 1);
         }
         let role = if leader == ctx.me { Role::Leader } else { Role::Follower };
@@ -142,14 +153,16 @@ impl<const BUG: u8> Toy<BUG> {
     }
 }
 
-impl<const BUG: u8> Subject for Toy<BUG> {}
+impl Subject for Toy {}
+
+fn run(bug: Bug, seed: u64) -> FaultReport {
+    BUG.set(bug);
+    run_subject::<Toy>(row(), seed, &FaultOptions::default())
+}
 
 /// The invariants that a toy breaks first, over some seeds.
-fn broken<const BUG: u8>() -> Vec<FaultReport> {
-    (0..40)
-        .map(|seed| run_subject::<Toy<BUG>>(row(), seed, &FaultOptions::default()))
-        .filter(|report| !report.ok())
-        .collect()
+fn broken(bug: Bug) -> Vec<FaultReport> {
+    (0..40).map(|seed| run(bug, seed)).filter(|report| !report.ok()).collect()
 }
 
 fn caught(reports: &[FaultReport], invariant: &str) -> bool {
@@ -158,41 +171,41 @@ fn caught(reports: &[FaultReport], invariant: &str) -> bool {
 
 #[test]
 fn an_honest_toy_passes() {
-    let reports = broken::<HONEST>();
+    let reports = broken(Bug::Honest);
     assert!(reports.is_empty(), "{}", reports[0]);
 }
 
 #[test]
 fn two_leaders_of_one_epoch_are_caught() {
-    assert!(caught(&broken::<SECOND_LEADER>(), "E1"));
+    assert!(caught(&broken(Bug::SecondLeader), "E1"));
 }
 
 #[test]
 fn an_epoch_that_goes_back_after_a_restart_is_caught() {
-    assert!(caught(&broken::<FORGETS>(), "E2"));
+    assert!(caught(&broken(Bug::Forgets), "E2"));
 }
 
 #[test]
 fn a_cluster_that_never_settles_is_caught() {
-    assert!(caught(&broken::<RESTLESS>(), "E8"));
+    assert!(caught(&broken(Bug::Restless), "E8"));
 }
 
 #[test]
 fn the_wrong_leader_is_caught() {
-    assert!(caught(&broken::<WORST>(), "E11"));
+    assert!(caught(&broken(Bug::Worst), "E11"));
 }
 
 #[test]
 fn following_an_older_claim_is_caught() {
-    assert!(caught(&broken::<OLDER>(), "E6"));
+    assert!(caught(&broken(Bug::Older), "E6"));
 }
 
 #[test]
 fn a_broken_run_shows_its_last_lines_and_the_command_that_repeats_it() {
-    let reports = broken::<RESTLESS>();
+    let reports = broken(Bug::Restless);
     let report = &reports[0];
     let text = report.to_string();
     assert!(text.ends_with(&format!("again: ctl sim faults --algorithm {} --seed {}\n", row().name, report.seed)));
     assert!(text.contains("E8 broken (After the last fault ") && report.trace.len() == 30, "{text}");
-    assert_eq!(text, run_subject::<Toy<RESTLESS>>(row(), report.seed, &FaultOptions::default()).to_string());
+    assert_eq!(text, run(Bug::Restless, report.seed).to_string());
 }

@@ -1,6 +1,6 @@
 //! The bugs of each machine as one type, and the machines with them. `Sound` among them is the machine as it ships.
 
-use algorithms::election::bully::Bully;
+use algorithms::catalog::AnyElection;
 use algorithms::election::raft::Raft;
 use member::reign::Reign;
 use member::{Classic, Member, Quorum};
@@ -25,8 +25,8 @@ use super::write_bugs::{
 use crate::wrapper::{Planted, one_of};
 
 pub(crate) type Voter = Planted<Reign, ReignBug>;
-pub(crate) type ClassicMember = Planted<Member<Bully, Classic>, ClassicBug>;
-pub(crate) type QuorumMember = Planted<Member<Bully, Quorum>, QuorumBug>;
+pub(crate) type ClassicMember = Planted<Member<AnyElection, Classic>, ClassicBug>;
+pub(crate) type QuorumMember = Planted<Member<AnyElection, Quorum>, QuorumBug>;
 pub(crate) type Terms = Planted<TermElection, TermBug>;
 pub(crate) type TermMember = Planted<Member<TermElection, Classic>, TermMemberBug>;
 pub(crate) type RaftNode = Planted<Raft, RaftBug>;
@@ -44,8 +44,8 @@ one_of! {
     HalfTells, CountsInFile, LearnersTell,
 }
 
-one_of!(ClassicBug[] for Member<Bully, Classic>: NoDisk, MembersLeave, WrongCause);
-one_of!(QuorumBug[] for Member<Bully, Quorum>: NoDisk, MembersLeave, WrongCause, EndsPromises, LeadsOn);
+one_of!(ClassicBug[] for Member<AnyElection, Classic>: NoDisk, MembersLeave, WrongCause);
+one_of!(QuorumBug[] for Member<AnyElection, Quorum>: NoDisk, MembersLeave, WrongCause, EndsPromises, LeadsOn);
 one_of!(TermBug[] for TermElection: DropsRecord);
 one_of!(TermMemberBug[] for Member<TermElection, Classic>: DropsAlgorithmRecord);
 one_of!(RaftBug[] for Raft: SendsBeforeWriting, ForgetsVote);

@@ -1,6 +1,7 @@
 //! An election that keeps a record: one vote per term, on the disk before it is given, and a majority wins the term. Of
 //! an `ORACLE` only the connected members count: it proposes where a quorum decides, and learners take no part in it.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use algorithms::{
@@ -8,8 +9,14 @@ use algorithms::{
 };
 use serde::{Deserialize, Serialize};
 
+thread_local! {
+    /// Does every member that this thread runs begin without its record? A value and not a type: the engine is compiled once for
+    /// both.
+    pub(crate) static FORGETFUL: Cell<bool> = const { Cell::new(false) };
+}
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Voting<const FORGETFUL: bool, const ORACLE: bool> {
+pub(crate) struct Voting<const ORACLE: bool> {
     ballot: Ballot,
     votes: BTreeSet<NodeId>,
     up: BTreeSet<NodeId>,
@@ -44,7 +51,7 @@ impl Message for Msg {
     }
 }
 
-impl<const FORGETFUL: bool, const ORACLE: bool> Election for Voting<FORGETFUL, ORACLE> {
+impl<const ORACLE: bool> Election for Voting<ORACLE> {
     const FEATURES: Features = Features { continuous: true, has_terms: true, ..Features::PLAIN };
 
     fn term(&self) -> Option<Epoch> {
@@ -52,7 +59,7 @@ impl<const FORGETFUL: bool, const ORACLE: bool> Election for Voting<FORGETFUL, O
     }
 }
 
-impl<const FORGETFUL: bool, const ORACLE: bool> Protocol for Voting<FORGETFUL, ORACLE> {
+impl<const ORACLE: bool> Protocol for Voting<ORACLE> {
     type Link = NodeId;
     type Message = Msg;
     type Timer = ();
@@ -63,7 +70,7 @@ impl<const FORGETFUL: bool, const ORACLE: bool> Protocol for Voting<FORGETFUL, O
 
     fn start(ctx: &Ctx<'_>, stored: Option<Ballot>, out: &mut impl Outbox<Self>) -> Self {
         out.set_timer((), Span::jittered(4 * ctx.settings.answer_timeout));
-        let ballot = stored.filter(|_| !FORGETFUL).unwrap_or_default();
+        let ballot = stored.filter(|_| !FORGETFUL.get()).unwrap_or_default();
         Voting { ballot, votes: BTreeSet::new(), up: BTreeSet::from([ctx.me.id]), leader: None }
     }
 
@@ -91,7 +98,7 @@ impl<const FORGETFUL: bool, const ORACLE: bool> Protocol for Voting<FORGETFUL, O
     }
 }
 
-impl<const FORGETFUL: bool, const ORACLE: bool> Voting<FORGETFUL, ORACLE> {
+impl<const ORACLE: bool> Voting<ORACLE> {
     fn campaign(&mut self, ctx: &Ctx<'_>, out: &mut impl Outbox<Self>) {
         self.enter(ctx, self.ballot.term + 1, Some(ctx.me.id), out);
         self.votes.insert(ctx.me.id);
