@@ -69,7 +69,7 @@ pub(crate) struct Args {
     /// The number of trials
     #[arg(long, value_name = "K", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     trials: u32,
-    /// After every trial another one beside this many watchers of all members, half of which never read
+    /// After every trial another one beside this many watchers of the survivors, half of which never read
     #[arg(long, value_name = "W", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=2000))]
     watchers: u32,
     /// The same beside this many HTTP streams of events, half of which are never read, and a tenth as many requests that

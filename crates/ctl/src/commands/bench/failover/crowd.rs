@@ -21,16 +21,18 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// Spread over all members. They take turns, so that each has both kinds.
-    pub(super) async fn gather(cluster: &Cluster, plan: &Plan, args: &Args) -> Result<Self> {
-        let endpoints = cluster.endpoints();
+    /// Spread over the members that survive.
+    pub(super) async fn gather(cluster: &Cluster, plan: &Plan, leader: u32, args: &Args) -> Result<Self> {
+        let survivors: Vec<_> = cluster.endpoints().into_iter().filter(|one| one.id != Some(leader)).collect();
         let mut crowd = Crowd::default();
-        let reads = |number: usize| (number / endpoints.len()).is_multiple_of(2);
-        for (number, endpoint) in endpoints.iter().cycle().take(args.watchers as usize).enumerate() {
+        // The survivors take turns, so that each has both kinds.
+        let reads = |number: usize| (number / survivors.len()).is_multiple_of(2);
+        for (number, endpoint) in survivors.iter().cycle().take(args.watchers as usize).enumerate() {
             let client = Client::connect_to(endpoint, cluster.settings()).await.context("a watcher")?;
             crowd.watch(client, reads(number)).await?;
         }
-        for (number, &port) in plan.http_ports.iter().cycle().take(args.streams as usize).enumerate() {
+        let ports = plan.http_ports.iter().zip(1..).filter(|(_, id)| *id != leader).map(|(&port, _)| port);
+        for (number, port) in ports.cycle().take(args.streams as usize).enumerate() {
             crowd.stream(port, reads(number)).await.context("a stream of events")?;
             if number.is_multiple_of(STREAMS_PER_SLOW_REQUEST) {
                 let mut slow = TcpStream::connect(("127.0.0.1", port)).await?;

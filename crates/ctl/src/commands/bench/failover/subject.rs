@@ -117,7 +117,8 @@ impl Subject {
         }
         // Side by side: every trial without watchers is followed by one with them.
         let watched = args.has_crowd() && self.samples.watched_ms.len() < self.samples.ms.len();
-        let crowd = if watched { Some(Crowd::gather(&self.cluster, &self.plan, args).await?) } else { None };
+        let crowd =
+            if watched { Some(Crowd::gather(&self.cluster, &self.plan, self.leader, args).await?) } else { None };
         self.struck = true;
         let struck = strike(&self.cluster, &mut self.observer, self.leader, args.fault).await;
         let name = self.plan.row.name;
