@@ -99,14 +99,18 @@ fn tables() -> Vec<String> {
     tables
 }
 
-/// The first inputs: all configs of the project, the tables of the example, and every key with its value.
+/// The first inputs: all configs of the project, the tables of the example, and every key with its value and with every extreme one.
+/// Mutations alone missed a duration that overflows in 400,000 executions.
 pub fn seeds() -> Vec<Vec<u8>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config");
     let entries = fs::read_dir(directory).expect("the configs of the project");
     let files = entries.map(|entry| entry.expect("a config").path());
     let tomls = files.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
     let configs = tomls.map(|path| fs::read_to_string(path).expect("a config")).map(|text| lines(&text).join("\n"));
-    let numbered = (0_u8..).zip(keys()).map(|(number, key)| format!("\0{}{}", char::from(number), key.value));
+    let numbered = (0_u8..).zip(keys()).flat_map(|(number, key)| {
+        let values = std::iter::once(key.value).chain(EXTREME.iter().copied());
+        values.map(move |value| format!("\0{}{value}", char::from(number)))
+    });
     configs.chain(tables()).chain(numbered).map(String::into_bytes).collect()
 }
 
