@@ -201,7 +201,7 @@ impl Experiment {
         self.run_with(Blind).map(|(report, Blind)| report)
     }
 
-    /// Runs with a recording. It is of one type: whoever draws a run does not compile every machine of the catalog once more.
+    /// Runs with a recording. It is of one type, so that crates that draw runs do not compile every machine of the catalog once more.
     pub fn observe(&self, recording: Recording) -> Result<(Report, Recording), String> {
         self.run_with(recording)
     }

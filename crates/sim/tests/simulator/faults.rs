@@ -42,7 +42,7 @@ fn disks_hang_in_some_seeds_and_in_some_not() {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Bug {
     Honest,
-    /// Claims in the epoch of whoever leads.
+    /// Claims in the epoch of the present leader.
     SecondLeader,
     /// Forgets its epoch when it restarts.
     Forgets,
