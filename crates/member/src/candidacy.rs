@@ -16,6 +16,8 @@ pub(crate) struct Candidacy {
     startup: Startup,
     /// Stepped down; does not stand for election for a while.
     rest: Option<Rest>,
+    /// Stands although an operator let it rest, because no other member could lead.
+    last_resort: bool,
     /// Leads, may only lead with children, and has none: it gives its leadership away.
     gives_way: bool,
     /// The last value of `stands` that was sent to the other members.
@@ -29,7 +31,8 @@ pub(crate) struct Candidacy {
 pub(crate) enum Rest {
     /// It stepped down: until another member leads, and [`ABSTAIN`] longer.
     Brief,
-    /// For a time that an operator chose, unless no other member can lead.
+    /// For a time that an operator chose, unless no other member can lead. From then on it stands until a member leads: two
+    /// resting members that each stand while the other does not would change places for ever.
     Ordered,
 }
 
@@ -49,6 +52,7 @@ impl Default for Candidacy {
         Candidacy {
             startup: Startup { started: false, grace: true, others_follow: false },
             rest: None,
+            last_resort: false,
             gives_way: false,
             told_stands: true,
             passed_over: NodeSet::default(),
@@ -92,6 +96,14 @@ impl Candidacy {
     /// Returns the rest that ends.
     pub(crate) fn stand_again(&mut self) -> Option<Rest> {
         self.rest.take()
+    }
+
+    pub(crate) fn is_last_resort(&self) -> bool {
+        self.last_resort
+    }
+
+    pub(crate) fn set_last_resort(&mut self, last_resort: bool) {
+        self.last_resort = last_resort;
     }
 
     /// Whether this member must give way is told at every step; true the first time that it must.

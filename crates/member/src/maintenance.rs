@@ -4,6 +4,11 @@
 //! nobody leads until it returns or the pause ends. Voters grant and renew leases as always, so a paused cluster is as safe
 //! as any other. Every heartbeat carries the newest order of a pause or its end; the newest one wins at every member.
 //!
+//! A leader that the pause excludes orders the pause again, with itself as the member that stands: it came to lead after the
+//! order, or the order was taken by a member that did not know it. But where a member named itself, it led too: under classic
+//! safety there may be two leaders that cannot talk to each other, and a third member that passes the orders of both on. The
+//! second one leaves such an order alone, or each would answer the other for ever, at the speed of messages.
+//!
 //! A hold is the leader's own: its heartbeats tell it, and it ends with its leadership.
 
 use algorithms::NodeId;
@@ -29,6 +34,8 @@ pub struct Mode {
 pub(crate) struct Maintenance {
     /// The newest order; `None` if there was none.
     mode: Option<Mode>,
+    /// The member that the newest order keeps named itself, so it may lead as well as this member.
+    rival: bool,
     /// A leader's: the member that is to lead undisturbed, itself or the successor that it hands over to. A follower's: what
     /// its leader said.
     hold: Option<NodeId>,
@@ -63,6 +70,7 @@ impl Maintenance {
         }
         let number = self.mode.map_or(0, |mode| mode.number).saturating_add(1);
         self.mode = Some(Mode { number, by, paused, keeps });
+        self.rival = false;
         self.mode
     }
 
@@ -73,8 +81,19 @@ impl Maintenance {
         let newer = stamp(told) > known && told.number <= known.0.saturating_add(LEAP_MAX);
         if newer {
             self.mode = Some(told);
+            self.rival = told.keeps == Some(told.by);
         }
         newer
+    }
+
+    /// Must this leader order the pause again, to be the member that stands?
+    pub(crate) fn lacks(&self, leader: NodeId) -> bool {
+        self.excludes(leader) && !self.rival
+    }
+
+    /// The member that the order keeps does not lead: this member has come to lead, or that member follows it.
+    pub(crate) fn end_rivalry(&mut self) {
+        self.rival = false;
     }
 
     pub(crate) fn hold(&self) -> Option<NodeId> {
@@ -124,6 +143,19 @@ mod tests {
         let mut one = Maintenance::default();
         one.order(ONE, true, Some(TWO));
         assert!(one.excludes(ONE) && !one.excludes(TWO) && one.keeps(TWO));
+    }
+
+    #[test]
+    fn a_leader_answers_the_order_of_a_member_that_does_not_lead_and_no_other() {
+        let order = |number, by, keeps| Mode { number, by, paused: true, keeps };
+        let mut one = Maintenance::default();
+        assert!(one.hear(order(1, TWO, None)) && one.lacks(ONE), "nobody led");
+        assert!(one.hear(order(2, TWO, Some(NodeId(3)))) && one.lacks(ONE), "it followed another leader");
+        assert!(one.hear(order(3, TWO, Some(TWO))) && !one.lacks(ONE), "it led");
+        one.end_rivalry();
+        assert!(one.lacks(ONE), "it leads no more");
+        let own = one.order(ONE, true, Some(ONE));
+        assert!(own.is_some() && !one.lacks(ONE));
     }
 
     #[test]

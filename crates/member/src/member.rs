@@ -224,7 +224,10 @@ impl<E: Election, A: Authority> Member<E, A> {
         match self.candidacy.rest() {
             None => false,
             Some(Rest::Brief) => true,
-            Some(Rest::Ordered) => self.authority.leader().is_some() || self.best_standing(ctx).is_some(),
+            Some(Rest::Ordered) => {
+                let other_can_lead = !self.candidacy.is_last_resort() && self.best_standing(ctx).is_some();
+                self.authority.leader().is_some() || other_can_lead
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use algorithms::{Ctx, Epoch, Kind, Message, NodeId, Uid};
 use serde::{Deserialize, Serialize};
-use types::{Cause, Change, ClusterId, Incarnation, Stamp, Standing};
+use types::{Cause, Change, ClusterId, Incarnation, Role, Stamp, Standing};
 
 use crate::attempts::Attempt;
 use crate::maintenance::Mode;
@@ -282,4 +282,11 @@ pub enum Event {
         first: bool,
         longest_ttl: Duration,
     },
+}
+
+impl Event {
+    /// Does it say that this member leads?
+    pub fn is_of_leader(&self) -> bool {
+        matches!(self, Event::Became { now, .. } if now.role == Role::Leader)
+    }
 }

@@ -47,12 +47,14 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// Another leader, or none: a hold was for the last one. A successor that was to be held is.
+    /// Another leader, or none: a hold was for the last one. A successor that was to be held is. A member that comes to lead is
+    /// the one that stands during a pause.
     pub(super) fn note_hold(&mut self, ctx: &Context<'_>, leader: Option<Claim>, out: &mut impl Outbox<Self>) {
         let (me, led) = (ctx.me.id, self.announced.role == Role::Leader);
         match leader {
             Some(claim) if claim.is_by(ctx.me) && !led => {
                 self.maintenance.set_hold(self.maintenance.hold().filter(|&held| held == me));
+                self.maintenance.end_rivalry();
                 if self.candidacy.rest().is_some() {
                     out.cancel_timer(Timer::Abstain);
                     self.end_rest(out);
@@ -72,13 +74,18 @@ impl<E: Election, A: Authority> Member<E, A> {
         }
     }
 
-    /// A heartbeat tells the newest order of a pause, and a leader's tells whether it is held.
+    /// A heartbeat tells the newest order of a pause, and a leader's tells whether it is held. That of the member that a pause
+    /// keeps tells whether it leads.
     pub(super) fn hear_orders(&mut self, ctx: &Context<'_>, from: FullPos, beat: Beat, out: &mut impl Outbox<Self>) {
         if self.authority.leader().is_some_and(|claim| claim.uid.id == from.id(ctx.view)) {
             self.maintenance.set_hold(beat.hold);
         }
         if let Some(mode) = beat.mode.filter(|&mode| self.maintenance.hear(mode)) {
             self.new_mode(ctx, mode, out);
+        }
+        let kept = self.maintenance.mode().and_then(|mode| mode.keeps);
+        if kept == Some(from.id(ctx.view)) && beat.news.leader.is_some_and(|claim| claim.is_by(ctx.me)) {
+            self.maintenance.end_rivalry();
         }
     }
 
@@ -115,7 +122,7 @@ impl<E: Election, A: Authority> Member<E, A> {
     /// member may take over.
     pub(super) fn keep_leader(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
         let (me, leads) = (ctx.me.id, self.leads(ctx));
-        if leads && self.maintenance.excludes(me) {
+        if leads && self.maintenance.lacks(me) {
             self.order_pause(ctx, true, out);
         }
         let keep = leads && self.maintenance.keeps(me);

@@ -6,6 +6,7 @@ use algorithms::{Election, Outbox, Span};
 
 use super::Member;
 use crate::authority::Authority;
+use crate::candidacy::Rest;
 use crate::messages::{Claim, Context, Timer};
 use crate::positions::FullPos;
 use crate::setbacks;
@@ -103,6 +104,8 @@ impl<E: Election, A: Authority> Member<E, A> {
 
     /// Tells the other members when this member begins or ceases to stand.
     fn tell_whether_it_stands(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Self>) {
+        let last_resort = self.candidacy.rest() == Some(Rest::Ordered) && !self.rests(ctx);
+        self.candidacy.set_last_resort(last_resort);
         let stands = self.stands(ctx);
         if !self.candidacy.tell_stands(stands) {
             return;

@@ -168,6 +168,32 @@ fn a_resting_member_stands_if_no_other_can_lead_and_leading_ends_its_rest() {
     world.run_until_leader(3);
 }
 
+/// All members were told to rest, one leader after the other: no member waits for another one that stands only because it
+/// waits as well.
+fn all_rest<E: Election<Link: TypedLink>, A: Authority>() {
+    let mut world = led::<E, A>("all rest", 3, Settings::default());
+    for id in [3, 2, 1] {
+        world.run_until_leader(id);
+        world.run_for(SECONDS);
+        world.command(id, Command::StepDown(Some(Duration::from_mins(5))));
+    }
+    let before = world.transcript().lines().count();
+    let leader = next_leader(&mut world, &FIVE[..3]);
+    world.run_for(SECONDS);
+    assert!(leads(&world, leader), "nothing takes it away again");
+    let told = world.transcript().lines().count() - before;
+    assert!(told < 1000, "{told} lines in the time of an election and some heartbeats");
+}
+
+#[test]
+fn of_members_that_all_rest_one_leads_and_they_do_not_take_turns_in_standing() {
+    all_rest::<Bully, Classic>();
+    all_rest::<Bully, Quorum>();
+    all_rest::<Bully1982, Classic>();
+    all_rest::<Invitation, Classic>();
+    all_rest::<Invitation, Quorum>();
+}
+
 /// The member that leads now or next.
 fn next_leader<E: Election<Link: TypedLink>, A: Authority>(world: &mut World<E, A>, among: &[u32]) -> u32 {
     let end = world.now() + Duration::from_mins(1);
@@ -254,6 +280,48 @@ fn a_pause_outlives_restarts_of_all_members_and_reaches_a_member_that_was_away()
     assert_eq!(leaders(&mut world, &[1, 2], SECONDS), [0; 0]);
     world.start(&[3]);
     world.run_until_leader(3);
+}
+
+/// The pairs of members 1, 2, 3 and members 4, 5.
+const BETWEEN: [(u32, u32); 6] = [(1, 4), (2, 4), (3, 4), (1, 5), (2, 5), (3, 5)];
+
+/// Two leaders of a paused cluster hear of each other's orders, at once or from other members.
+fn two_leaders_paused<E: Election<Link: TypedLink>>(mended: &[(u32, u32)]) {
+    let mut world: World<E, Classic> = World::new("two leaders, paused", mesh(&FIVE), Settings::default());
+    world.start(&FIVE);
+    world.run_until_leader(5);
+    for (a, b) in BETWEEN {
+        world.cut(a, b);
+    }
+    world.run_until_leader(3);
+    world.run_for(SECONDS);
+    world.command(4, Command::Pause(true));
+    world.command(1, Command::Pause(true));
+    for &(a, b) in mended {
+        world.mend(a, b);
+    }
+    world.run_for(SECONDS);
+    for id in FIVE {
+        let mode = world.driver(id).machine().mode().expect("an order");
+        assert!(mode.paused && mode.number <= 2, "one answer for the order of an operator: {mode:?}");
+        assert!(mode.keeps.is_some_and(|kept| leads(&world, kept.0)), "{mode:?}");
+    }
+    world.command(1, Command::Pause(false));
+    for (a, b) in BETWEEN {
+        world.mend(a, b);
+    }
+    world.run_for(SECONDS);
+    assert!(FIVE.iter().all(|&id| followed(&world, id) == Some(5)), "the pause has ended");
+}
+
+#[test]
+fn two_leaders_of_a_paused_cluster_do_not_answer_each_others_orders_for_ever() {
+    // All of them, or the leaders themselves stay apart.
+    for mended in [&BETWEEN[..], &[(2, 4)], &[(2, 4), (2, 5), (3, 4)], &[(3, 4)], &[(2, 5)]] {
+        two_leaders_paused::<Invitation>(mended);
+        two_leaders_paused::<Bully1982>(mended);
+        two_leaders_paused::<Bully>(mended);
+    }
 }
 
 /// The leader waits for its successor for four leases, and for its children as long as they may need.

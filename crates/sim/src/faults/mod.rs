@@ -6,6 +6,7 @@ mod children;
 mod disk;
 mod invariants;
 mod network;
+mod pace;
 mod plan;
 mod process;
 mod report;

@@ -11,6 +11,7 @@ use crate::rng::Rng;
 
 use super::invariants::InvariantSet;
 use super::network::{Network, Parcel, Transit};
+use super::pace::Pace;
 use super::plan::{MS, Plan};
 use super::process::{Child, Process};
 use super::report::Stats;
@@ -37,6 +38,7 @@ pub(crate) struct World<'a, S: Subject> {
     pub(super) rng: Rng,
     schedule: Schedule<S>,
     digest: Mix,
+    pace: Pace,
     /// Connections or processes changed since the invariants were last checked.
     pub(super) dirty: bool,
     /// By node: when one of its connections last became or ceased to be undisturbed.
@@ -72,6 +74,7 @@ impl<'a, S: Subject> World<'a, S> {
             rng,
             schedule: Schedule::new(nodes),
             digest: Mix::default(),
+            pace: Pace::default(),
             dirty: false,
             changed: vec![0; nodes],
             wiped: NodeSet::default(),
@@ -95,8 +98,19 @@ impl<'a, S: Subject> World<'a, S> {
             self.digest.write_usize(what.node().unwrap_or(usize::MAX));
             self.handle(what);
             self.look();
+            self.check_pace();
         }
         self.now = end;
+    }
+
+    /// False if the members do without end what takes no time.
+    fn check_pace(&mut self) -> bool {
+        let too_fast = self.pace.check(self.now, self.stats.events + self.stats.steps);
+        let ends = too_fast.is_none();
+        if self.invariants.violations.is_empty() {
+            self.invariants.violations.extend(too_fast);
+        }
+        ends
     }
 
     pub(crate) fn digest(&self) -> u64 {
@@ -166,6 +180,9 @@ impl<'a, S: Subject> World<'a, S> {
     fn fire_due(&mut self, node: usize) {
         while let Some(timer) = self.processes[node].driver.as_mut().and_then(|driver| driver.pop_due(self.now)) {
             self.input(node, Input::Timer(timer));
+            if !self.check_pace() {
+                return;
+            }
         }
     }
 

@@ -52,6 +52,10 @@ enum Bug {
     Worst,
     /// Follows an older claim.
     Older,
+    /// Answers every message, the answers too.
+    Chatty,
+    /// Its timer is due again at once.
+    Hasty,
 }
 
 thread_local! {
@@ -101,6 +105,12 @@ impl Protocol for Toy {
 
     fn step(&mut self, ctx: &Context<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
         match input {
+            Input::Message { from, message } if BUG.get() == Bug::Chatty => {
+                for _ in 0..2 {
+                    out.send(from, message.clone());
+                }
+            }
+            Input::Timer(()) if BUG.get() == Bug::Hasty => out.set_timer((), Span::exactly(Duration::ZERO)),
             Input::Message { message: Hello(epoch), .. } if epoch > self.epoch => {
                 self.epoch = epoch;
                 out.persist(epoch);
@@ -198,6 +208,15 @@ fn the_wrong_leader_is_caught() {
 #[test]
 fn following_an_older_claim_is_caught() {
     assert!(caught(&broken(Bug::Older), "E6"));
+}
+
+#[test]
+fn a_run_without_end_is_ended_and_caught() {
+    for bug in [Bug::Chatty, Bug::Hasty] {
+        let report = run(bug, 1);
+        assert_eq!(report.violations.len(), 1, "{report}");
+        assert!(report.to_string().contains("pace broken (Members do not answer each other"), "{report}");
+    }
 }
 
 #[test]
