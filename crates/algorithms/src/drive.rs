@@ -80,6 +80,14 @@ impl<P: Protocol, W: Copy + Ord> Driver<P, W> {
         !self.effects.is_empty()
     }
 
+    /// What is to be announced and was not returned yet.
+    pub fn announcements(&self) -> impl Iterator<Item = &P::Event> {
+        self.effects.iter().filter_map(|effect| match effect {
+            Effect::Announce(event) => Some(event),
+            _ => None,
+        })
+    }
+
     /// Removes a timer and fires it, whatever its moment: models choose the order themselves.
     pub fn fire(&mut self, ctx: &Ctx<'_, P::Settings>, timer: P::Timer) {
         self.timers.cancel(timer);

@@ -68,6 +68,8 @@ pub(crate) trait Instance: Send {
     fn carry_out(&mut self, now: Duration, sink: &mut dyn EffectSink) -> bool;
     /// The standing of the machine itself: its last announcement may still wait for the disk.
     fn standing(&self) -> Standing;
+    /// Does an announcement that this member leads wait for the disk?
+    fn is_to_announce_leadership(&self) -> bool;
     fn incarnation(&self) -> Incarnation;
     /// Is there a possible successor if this member steps down?
     fn has_successor(&self) -> bool;
@@ -309,6 +311,10 @@ impl<A: Authority> Instance for MemberInstance<A> {
 
     fn standing(&self) -> Standing {
         self.driver.machine().standing()
+    }
+
+    fn is_to_announce_leadership(&self) -> bool {
+        self.driver.announcements().any(Event::is_of_leader)
     }
 
     fn incarnation(&self) -> Incarnation {

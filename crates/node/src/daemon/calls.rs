@@ -152,8 +152,10 @@ impl Daemon {
         // Asks the machine, not the visible state: voters may already know that no child depends on it.
         let leads = running.machine.standing().role == Role::Leader;
         let voters_first = leads && self.config.settings.on_close == OnClose::Immediate;
-        // The end of this leadership is decided, and its announcement waits for the disk: no child may begin.
-        let ends = !leads && running.shown.standing().role == Role::Leader;
+        // The end of this leadership is decided, and its announcement waits for the disk, perhaps behind that of its beginning:
+        // no child may begin.
+        let begun = running.shown.standing().role == Role::Leader || running.machine.is_to_announce_leadership();
+        let ends = begun && !leads;
         running.attached.add((asked, grace), voters_first, ends, &mut self.net)
     }
 

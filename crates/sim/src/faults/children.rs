@@ -1,7 +1,7 @@
 //! Children of a leader: processes that act for as long as their member leads, and may outlive it until its lease ends.
 
 use algorithms::Input;
-use member::{Command, OnClose, Role, Standing};
+use member::{Command, Event, OnClose, Role, Standing};
 
 use super::plan::MS;
 use super::process::{Child, Orphan, Process};
@@ -17,9 +17,9 @@ impl<S: Subject> World<'_, S> {
         }
         let shown = process.standing.is_some_and(|standing| standing.role == Role::Leader);
         let leads = process.machine().and_then(S::leads).unwrap_or(shown);
-        if shown && !leads {
-            // Told to stop before it begins: the end of this leadership is decided, and only its announcement waits for
-            // the disk.
+        if !leads && (shown || process.is_to_announce_leadership()) {
+            // Told to stop before it begins: the end of this leadership is decided, and its announcement waits for the disk,
+            // perhaps behind that of its beginning.
             return;
         }
         // Voters must not take the end of this process for the end of its child: the child waits until they know of it.
@@ -67,6 +67,11 @@ impl<S: Subject> World<'_, S> {
 }
 
 impl<S: Subject> Process<S> {
+    /// Does an announcement that this member leads wait for the disk?
+    fn is_to_announce_leadership(&self) -> bool {
+        self.driver.as_ref().is_some_and(|driver| driver.announcements().any(Event::is_of_leader))
+    }
+
     pub(super) fn let_child_act(&mut self) {
         if self.child == Child::Waits {
             self.child = Child::Acts;
@@ -84,17 +89,37 @@ mod tests {
     use super::super::invariants::InvariantSet;
     use super::super::plan::{Action, MS, Plan};
     use super::super::trace::Trace;
-    use super::World;
+    use super::{Role, Subject, World};
     use crate::rng::Rng;
+
+    type Classics<'a> = World<'a, Member<Bully, Classic>>;
+
+    fn at(ms: u64, action: Action) -> (u64, Action) {
+        (ms * MS, action)
+    }
+
+    /// Runs a cluster of three; `look` sees it at 3.155 s.
+    fn run(actions: Vec<(u64, Action)>, look: impl FnOnce(&Classics<'_>)) {
+        let row = catalog::row("bully").unwrap();
+        let (view, settings) = (View::mesh([1, 2, 3].map(Uid::plain).to_vec()), Settings::default());
+        let heal_at = 3200 * MS;
+        let (kinds, delay_max, fsync_max) = (Vec::new(), MS, MS);
+        let (fsync_delay, drift_ppm) = (vec![0; 3], vec![0; 3]);
+        let plan = Plan { kinds, actions, heal_at, delay_max, fsync_max, fsync_delay, drift_ppm, raised: None };
+        let invariants = InvariantSet::of::<Member<Bully, Classic>>(row, &view, &settings, &plan);
+        let mut world: Classics<'_> = World::new(&view, &settings, &plan, invariants, Trace::keeping(200), Rng::new(1));
+        world.run_until(3155 * MS);
+        look(&world);
+        world.run_until(10_000 * MS);
+        let lines = world.trace.into_lines().join("\n");
+        assert!(world.invariants.violations.is_empty(), "{:?}\n{lines}", world.invariants.violations);
+    }
 
     /// A leader steps down while its disk hangs: it leads no more, and that announcement waits. A child that attaches
     /// meanwhile would act on a leadership that is given away.
     #[test]
     fn no_child_begins_between_the_end_of_a_leadership_and_its_announcement() {
         const LEADER: usize = 2;
-        let row = catalog::row("bully").unwrap();
-        let (view, settings) = (View::mesh([1, 2, 3].map(Uid::plain).to_vec()), Settings::default());
-        let at = |ms: u64, action| (ms * MS, action);
         let actions = vec![
             at(0, Action::Start(0)),
             at(0, Action::Start(1)),
@@ -107,19 +132,30 @@ mod tests {
             at(3160, Action::Attach(LEADER)),
             at(3200, Action::FreeDisk(LEADER)),
         ];
-        let heal_at = 3200 * MS;
-        let (kinds, delay_max, fsync_max) = (Vec::new(), MS, MS);
-        let (fsync_delay, drift_ppm) = (vec![0; 3], vec![0; 3]);
-        let plan = Plan { kinds, actions, heal_at, delay_max, fsync_max, fsync_delay, drift_ppm, raised: None };
-        let invariants = InvariantSet::of::<Member<Bully, Classic>>(row, &view, &settings, &plan);
-        let mut world: World<'_, Member<Bully, Classic>> =
-            World::new(&view, &settings, &plan, invariants, Trace::keeping(200), Rng::new(1));
-        world.run_until(3155 * MS);
-        let leader = &world.processes[LEADER];
-        assert!(leader.standing.is_some_and(|shown| shown.role == super::Role::Leader), "{:?}", leader.standing);
-        assert_eq!(leader.machine().and_then(super::Subject::leads), Some(false), "it has stepped down");
-        world.run_until(10_000 * MS);
-        let lines = world.trace.into_lines().join("\n");
-        assert!(world.invariants.violations.is_empty(), "{:?}\n{lines}", world.invariants.violations);
+        run(actions, |world| {
+            let leader = &world.processes[LEADER];
+            assert!(leader.standing.is_some_and(|shown| shown.role == Role::Leader), "{:?}", leader.standing);
+            assert_eq!(leader.machine().and_then(Subject::leads), Some(false), "it has stepped down");
+        });
+    }
+
+    /// The whole leadership happens while the disk hangs: its beginning and its end are announced together afterwards.
+    #[test]
+    fn no_child_begins_before_a_leadership_is_announced_that_is_over() {
+        const ALONE: usize = 1;
+        let actions = vec![
+            at(0, Action::HangDisk(ALONE)),
+            at(1, Action::Start(ALONE)),
+            at(3000, Action::Elect(ALONE)),
+            at(3150, Action::StepDown(ALONE)),
+            at(3160, Action::Attach(ALONE)),
+            at(3200, Action::FreeDisk(ALONE)),
+        ];
+        run(actions, |world| {
+            let alone = &world.processes[ALONE];
+            assert_eq!(alone.standing, None, "nothing is announced yet");
+            assert!(alone.is_to_announce_leadership(), "it has led");
+            assert_eq!(alone.machine().and_then(Subject::leads), Some(false), "it has stepped down");
+        });
     }
 }
