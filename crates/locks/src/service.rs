@@ -115,6 +115,9 @@ pub enum ServiceCommand {
     Voters(Vec<NodeId>),
     /// The member that leads as far as this member knows: streams are told where to go.
     Leader(Option<NodeId>),
+    /// Does the build of this member, whose connection is new, know heirs of locks? It does if nothing is said of it. Told before
+    /// the connection is.
+    KnowsHeirs { peer: NodeId, knows: bool },
     /// A client opened a stream.
     StreamOpened(StreamId),
     /// `leased`: does this member's lease still run, read from the clock after the message was read?

@@ -84,6 +84,10 @@ pub struct Budget {
 impl Budget {
     pub const NOTHING: Budget = Budget::each(0);
 
+    fn has_bids(&self) -> bool {
+        self.bids.iter().any(|&bids| bids > 0)
+    }
+
     const fn each(n: u8) -> Budget {
         Budget {
             requests: [n; 2],
@@ -142,6 +146,8 @@ pub struct LockModel<P: Subject> {
     pub long_turns: bool,
     /// The random word of every step. The service draws nothing: a planted bug is chosen by it.
     dice: u64,
+    /// What heirs may do must be seen.
+    pub heirs: bool,
     /// Check this property alone.
     pub only: Option<&'static str>,
     initial: State<P>,

@@ -234,7 +234,7 @@ async fn secure(mut channel: Channel, context: &Context) -> Result<SecureChannel
                 noise::accept(key, &hello[..HEADER_BYTES], message, &ours).map_err(ExchangeError::from)?;
             channel.send(&[&ours[..], &answer].concat()).await?;
             let mut channel = channel.secure(session, theirs.access);
-            channel.newer = theirs.is_newer();
+            channel.highest = theirs.versions.max;
             Ok(channel)
         }
         Proof::Certificate(_) if theirs.key_id != BY_CERTIFICATE => other_key(channel),
@@ -270,7 +270,7 @@ async fn secure_by_certificate(
         }
     };
     let mut channel = channel.secure(session, header.access);
-    (channel.holder, channel.newer) = (Some(holder), header.is_newer());
+    (channel.holder, channel.highest) = (Some(holder), header.versions.max);
     if channel.receive_bytes().await? != [theirs, &ours].concat() {
         return Err(ExchangeError::from(FrameError::NotAuthentic).into());
     }

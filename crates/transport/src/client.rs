@@ -16,7 +16,7 @@ use crate::dialler::{HandshakeError, Welcomed, introduce};
 use crate::exchange::{ExchangeError, SecureChannel};
 use crate::frame::{FRAME_MAX_BYTES, FrameError};
 use crate::handshake::{Facts, PeerId, RefuseCode, check_cluster};
-use crate::hello::{AcceptorHello, DiallerHello, SPOKEN, Versions};
+use crate::hello::{AcceptorHello, DiallerHello, SPOKEN, Versions, is_newer};
 use crate::keyring::Keyring;
 use crate::kind::Kind;
 use crate::secure::{Opener, Sealer, Session};
@@ -201,10 +201,14 @@ async fn connect(address: &str, settings: &ClientSettings) -> Result<ClientConne
     let access = settings.keyring.access().map_or(Access::Operator, |access| access.min(Access::Operator));
     let introduced = introduce(stream, &settings.keyring.current(), access, &hello, check).await?;
     let Welcomed { channel, acceptor: member, .. } = introduced.verdict().await?;
-    let SecureChannel { stream, input, session: Session { sealer, opener }, newer, .. } = channel;
+    let SecureChannel { stream, input, session: Session { sealer, opener }, highest, .. } = channel;
     let (reading, writing) = stream.into_split();
     let sender = ClientSender { stream: writing, sealer, output: BytesMut::new() };
-    Ok(ClientConnection { sender, receiver: ClientReceiver { stream: reading, opener, input, newer }, member })
+    Ok(ClientConnection {
+        sender,
+        receiver: ClientReceiver { stream: reading, opener, input, newer: is_newer(highest) },
+        member,
+    })
 }
 
 impl From<HandshakeError> for ConnectError {

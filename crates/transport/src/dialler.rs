@@ -120,7 +120,7 @@ async fn secure_by_secret(mut channel: Channel, keys: &Keys, access: Access) -> 
         return Err(ExchangeError::from(NoiseError::NotAuthentic).into());
     }
     let mut channel = channel.secure(session, access);
-    channel.newer = theirs.is_newer();
+    channel.highest = theirs.versions.max;
     Ok(channel)
 }
 
@@ -150,7 +150,7 @@ async fn secure_by_certificate(
     };
     channel.send(&flight).await?;
     let mut channel = channel.secure(session, access);
-    (channel.holder, channel.newer) = (Some(holder), acceptors.is_newer());
+    (channel.holder, channel.highest) = (Some(holder), acceptors.versions.max);
     channel.send_bytes(&[&header.to_bytes()[..], &theirs].concat()).await?;
     Ok(channel)
 }

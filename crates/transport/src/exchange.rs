@@ -39,8 +39,8 @@ pub(crate) struct SecureChannel {
     pub(crate) access: Access,
     /// Whom the far side's certificate names, where there are certificates.
     pub(crate) holder: Option<Holder>,
-    /// The far side speaks a version that this process does not know.
-    pub(crate) newer: bool,
+    /// The highest version that the far side speaks.
+    pub(crate) highest: u16,
 }
 
 /// Why a handshake ended without a refusal.
@@ -92,7 +92,7 @@ impl Channel {
     }
 
     pub(crate) fn secure(self, session: Session, access: Access) -> SecureChannel {
-        SecureChannel { stream: self.stream, input: self.input, session, access, holder: None, newer: false }
+        SecureChannel { stream: self.stream, input: self.input, session, access, holder: None, highest: 0 }
     }
 }
 

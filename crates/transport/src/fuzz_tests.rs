@@ -158,7 +158,7 @@ fn first(honest: &Honest, dice: &mut Dice) -> bool {
 fn second(honest: &Honest, dice: &mut Dice) -> bool {
     let original = match dice.below(5) {
         0 => codec::to_vec(&Verdict::Refused(Refusal::new(RefuseCode::Version, "speaks 1"))).unwrap(),
-        1 => Versions { min: 4, max: 5 }.to_bytes().to_vec(),
+        1 => Versions { min: 4, max: 6 }.to_bytes().to_vec(),
         2 => honest.second[..HEADER_BYTES].to_vec(),
         _ => honest.second.clone(),
     };

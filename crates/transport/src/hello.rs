@@ -6,7 +6,8 @@
 //!
 //! Version 1 had no range: `magic (8) | version (2) | body`. Its number is in the place of the lowest version, so each
 //! side recognises the other. Version 2 had a longer key id behind the same range. Version 3 has the same
-//! hello as this one; its members did not tell their priorities in heartbeats.
+//! hello as this one; its members did not tell their priorities in heartbeats. Version 4 has the same hello and the same
+//! messages; its members know no heirs of locks.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -27,9 +28,12 @@ use crate::secret::KeyId;
 /// messages of elections and of a reply, kinds of messages, requests and announcements, and keeps the lower end of its range:
 /// a process that hears of a higher end leaves out the fields and skips the kinds that it does not know, and answers that it
 /// does not know a request. All else (the hello, facts, what a message means) is a new lower end.
-pub const SPOKEN: Versions = Versions { min: 4, max: 4 };
+pub const SPOKEN: Versions = Versions { min: 4, max: 5 };
+/// The first version whose members know heirs of locks. A member of version 4 would take an heir for a holder: it is sent no
+/// table that has one.
+pub const WITH_HEIRS: u16 = 5;
 /// What a test calls the next version.
-const NEXT: Versions = Versions { min: 4, max: 5 };
+const NEXT: Versions = Versions { min: 4, max: 6 };
 /// The first version, which had another layout.
 pub(crate) const FIRST: Versions = Versions { min: 1, max: 1 };
 
@@ -83,6 +87,11 @@ pub(crate) fn spoken() -> Versions {
     if is_next_for_a_test() { NEXT } else { SPOKEN }
 }
 
+/// Is this a version that this process does not know? What a header says is believed once it is bound to a session.
+pub(crate) fn is_newer(version: u16) -> bool {
+    version > spoken().max
+}
+
 impl fmt::Display for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.min == self.max {
@@ -122,11 +131,6 @@ pub(crate) enum HelloError {
 }
 
 impl Header {
-    /// Does the far side speak a version that this process does not know? It is believed once the header is bound to a session.
-    pub(crate) fn is_newer(&self) -> bool {
-        self.versions.max > spoken().max
-    }
-
     pub(crate) fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..RANGE_BYTES].copy_from_slice(&self.versions.to_bytes());

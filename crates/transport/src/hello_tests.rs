@@ -62,7 +62,7 @@ fn the_highest_common_version_is_chosen() {
 fn the_header_stands_where_every_later_version_looks_for_it() {
     for (access, byte) in [(Access::Member, 0), (Access::Reader, 1), (Access::Operator, 2)] {
         let bytes = header(access).to_bytes();
-        assert_eq!(bytes, *[&b"conclave\0\x04\0\x04"[..], &[byte], &[7; 4]].concat());
+        assert_eq!(bytes, *[&b"conclave\0\x04\0\x05"[..], &[byte], &[7; 4]].concat());
         let whole = [&bytes[..], b"message"].concat();
         assert_eq!(Header::from_bytes(&whole).unwrap(), (header(access), &b"message"[..]));
     }
@@ -71,9 +71,15 @@ fn the_header_stands_where_every_later_version_looks_for_it() {
 
 #[test]
 fn ranges_that_hold_our_version_are_taken_and_others_are_not() {
-    for (range, taken) in
-        [((4, 4), true), ((3, 9), true), ((4, 9), true), ((3, 3), false), ((5, 9), false), ((9, 3), false)]
-    {
+    for (range, taken) in [
+        ((4, 4), true),
+        ((3, 9), true),
+        ((4, 9), true),
+        ((5, 9), true),
+        ((3, 3), false),
+        ((6, 9), false),
+        ((9, 3), false),
+    ] {
         let range = versions(range.0, range.1);
         match Header::from_bytes(&header_of(range)) {
             Ok((read, _)) => assert!(taken && read.versions == range, "{range}"),
@@ -95,7 +101,7 @@ fn a_later_version_may_have_anything_behind_its_range() {
 fn a_recorded_hello_of_version_1_is_recognised() {
     let error = Header::from_bytes(FIRST_HELLO).unwrap_err();
     assert!(matches!(error, HelloError::First), "{error:?}");
-    assert!(error.to_string().contains("protocol version 1") && error.to_string().contains("protocol version 4"));
+    assert!(error.to_string().contains("protocol version 1") && error.to_string().contains("protocol versions 4 to 5"));
 }
 
 /// A process of version 1 reads its own encoding: this is a recorded refusal of such a process.

@@ -62,7 +62,7 @@ pub use codec::CodecError;
 pub use event::{ClientId, DownReason, Event};
 pub use frame::{FRAME_MAX_BYTES, FrameError, HANDSHAKE_FRAME_MAX_BYTES};
 pub use handshake::{Facts, Incarnation, PeerId, RefuseCode};
-pub use hello::{SPOKEN, Versions, is_next_for_a_test};
+pub use hello::{SPOKEN, Versions, WITH_HEIRS, is_next_for_a_test};
 pub use keyring::Keyring;
 pub use net::{Counters, Net};
 pub use secret::{Secret, SecretError};

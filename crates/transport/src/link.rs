@@ -26,14 +26,13 @@ use crate::socket;
 const KEEP_BYTES: usize = 4 << 10;
 
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "facts of a connection that have nothing to do with each other")]
 pub(crate) struct Link {
     pub(crate) owner: Owner,
     pub(crate) address: SocketAddr,
     /// What the far end may do.
     pub(crate) access: Access,
-    /// The far end speaks a version that this process does not know.
-    pub(crate) newer: bool,
+    /// The highest version that the far end speaks.
+    pub(crate) highest: u16,
     /// There is output, and no write has been tried for it.
     pub(crate) dirty: bool,
     /// A prompt reply is in the output.
@@ -102,14 +101,14 @@ impl Link {
     pub(crate) fn new(
         owner: Owner,
         address: SocketAddr,
-        SecureChannel { stream, input, session, access, newer, .. }: SecureChannel,
+        SecureChannel { stream, input, session, access, highest, .. }: SecureChannel,
         ready: Arc<ReadyWaker>,
     ) -> Self {
         Self {
             owner,
             address,
             access,
-            newer,
+            highest,
             dirty: false,
             prompt: false,
             counted_bytes: 0,

@@ -32,7 +32,7 @@ use crate::dial_log::DialLog;
 use crate::event::{ClientId, Event, EventQueue};
 use crate::frame::HANDSHAKE_FRAME_MAX_BYTES;
 use crate::handshake::{Identity, Incarnation, KnownId, PeerId};
-use crate::hello::DiallerHello;
+use crate::hello::{DiallerHello, is_newer};
 use crate::keyring::Proof;
 use crate::keys::ByKey;
 use crate::link::{Link, Owner, Scratch};
@@ -344,7 +344,12 @@ impl Net {
     /// Does this connected peer speak a version that this process does not know? Then it may send what this process cannot
     /// read.
     pub fn speaks_newer(&self, peer: PeerId) -> bool {
-        self.link_of(peer).is_some_and(|link| link.newer)
+        self.link_of(peer).is_some_and(|link| is_newer(link.highest))
+    }
+
+    /// Does this connected peer speak this version?
+    pub fn speaks(&self, peer: PeerId, version: u16) -> bool {
+        self.link_of(peer).is_some_and(|link| link.highest >= version)
     }
 
     /// Counts of the traffic with a peer.

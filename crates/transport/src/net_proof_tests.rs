@@ -96,7 +96,7 @@ async fn first_frame(net: &Net, header: Header, key: &Key) -> Option<(Dialling, 
     answer.ok().map(|answer| (dialling, channel, answer))
 }
 
-/// A later release that still speaks version 4: both headers are bound, whatever else they offer.
+/// A later release that still speaks version 5: both headers are bound, whatever else they offer.
 #[tokio::test]
 async fn a_dialler_of_a_range_that_holds_our_version_is_served_in_it() {
     let mut net = net();

@@ -615,13 +615,13 @@ async fn a_peer_of_other_versions_is_reported_and_dialled_again() {
     net.want(&[1]);
     let first = [&b"\x00\x01\x08"[..], b"speaks 1"].concat();
     for (answer, theirs) in [
-        (&b"conclave\0\x05\0\x06"[..], "versions 5 to 6"),
+        (&b"conclave\0\x06\0\x07"[..], "versions 6 to 7"),
         (b"conclave\0\x03\0\x03", "speaks protocol version 3"),
         (b"conclave\0\x02\0\x02", "speaks protocol version 2"),
         (&first, "speaks protocol version 1"),
     ] {
         let event = answer_by_hand(&mut net, &peer, answer).await;
-        let said = |why: &str| why.contains(theirs) && why.contains("this side speaks protocol version 4");
+        let said = |why: &str| why.contains(theirs) && why.contains("this side speaks protocol versions 4 to 5");
         assert!(matches!(&event, Event::Unreachable { peer: 1, why } if said(why)), "{event:?}");
     }
     let mut kept = quietly(&mut net, accept_by_hand(&peer)).await;

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-const OUR_VERSIONS: &[u8] = b"conclave\x00\x04\x00\x04";
+const OUR_VERSIONS: &[u8] = b"conclave\x00\x04\x00\x05";
 /// Recorded from a client of version 1.
 const FIRST_HELLO: &[u8] = b"conclave\x00\x01\x04demo\xd9\x54\x51\xdf\xeb\x21\xc9\xf6\x9a\xac\x69\x5d\xe0\x0f\xce\xf6\
     \x0b\x14\x8e\x84\x1c\x56\x00\x0a\xb5\xdc\x32\x7c\xd5\x53\x9b\x58\x01";
@@ -38,7 +38,7 @@ async fn answer_all(listener: TcpListener, payload: &'static [u8]) {
 #[tokio::test]
 async fn ctl_names_both_versions_and_is_refused() {
     for (payload, theirs) in [
-        (&b"conclave\x00\x05\x00\x06"[..], "speaks protocol versions 5 to 6"),
+        (&b"conclave\x00\x06\x00\x08"[..], "speaks protocol versions 6 to 8"),
         (b"conclave\x00\x03\x00\x03", "speaks protocol version 3"),
         (b"conclave\x00\x02\x00\x02", "speaks protocol version 2"),
         (FIRST_REFUSAL, "speaks protocol version 1"),
@@ -53,7 +53,7 @@ async fn ctl_names_both_versions_and_is_refused() {
             let output = ctl(&[&options[..], command].concat()).await;
             let said = stderr(&output);
             assert_eq!(output.status.code(), Some(8), "{command:?}: {said}");
-            let sentence = format!("the member at {address} {theirs}, this ctl speaks protocol version 4");
+            let sentence = format!("the member at {address} {theirs}, this ctl speaks protocol versions 4 to 5");
             assert!(
                 said.contains(&sentence) && said.contains("use the ctl of the same release"),
                 "{command:?}: {said}"
@@ -85,7 +85,7 @@ async fn node_answers_hellos_of_other_versions_and_goes_on() {
     let refusal = answer_of(&address, FIRST_HELLO).await;
     let [0, 0, 0, _, 0, 1, _, text @ ..] = &refusal[..] else { panic!("{}", refusal.escape_ascii()) };
     let text = std::str::from_utf8(text).expect("a sentence");
-    assert!(text.contains("version 1") && text.contains("version 4"), "{text}");
+    assert!(text.contains("version 1") && text.contains("versions 4 to 5"), "{text}");
     for hello in [
         SECOND_HELLO,
         b"conclave\x00\x07\x00\x09a later body",

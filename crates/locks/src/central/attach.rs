@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use algorithms::Outbox;
 
 use super::Central;
-use super::clerk::Desk;
+use super::clerk::{By, Desk};
 use super::requests::{Ask, Before};
 use super::sessions::{Attached, Claim};
 use crate::service::{ServiceEvent, StreamId};
@@ -54,11 +54,11 @@ impl<O: Outbox<Central>> Desk<'_, O> {
     }
 
     /// What the client wants is matched with the table first: a request may have been granted without the client having
-    /// heard of it. What is then neither held nor wanted by the client is freed. Returns what the client holds and the
-    /// table does not have.
+    /// heard of it. A client that holds what it is the heir of was granted it by an earlier clerk. What is then neither held
+    /// nor wanted by the client is freed. Returns what the client holds and the table does not have.
     fn reconcile(&mut self, id: SessionId, holds: &[Held], wants: &[Wanted]) -> Vec<RequestId> {
         let Some(session) = self.clerk.sessions.get(id) else { return Vec::new() };
-        let (mut kept, mut lost) = (BTreeSet::new(), Vec::new());
+        let (mut kept, mut lost, mut inherits) = (BTreeSet::new(), Vec::new(), Vec::new());
         let claim = |request: &RequestId| session.requests().get(request);
         for Wanted { request, name, .. } in wants {
             if claim(request).is_some_and(|claim| claim.name == *name) {
@@ -66,8 +66,12 @@ impl<O: Outbox<Central>> Desk<'_, O> {
             }
         }
         for Held { request, name, token, .. } in holds {
-            if claim(request).is_some_and(|claim| claim.name == *name && claim.token == Some(*token)) {
+            let known = claim(request).filter(|claim| claim.name == *name);
+            if known.is_some_and(|claim| claim.token == Some(*token)) {
                 kept.insert(*request);
+            } else if known.is_some() && self.is_heir((id, *request), name, *token) {
+                kept.insert(*request);
+                inherits.push((*request, name));
             } else {
                 lost.push(*request);
             }
@@ -75,8 +79,11 @@ impl<O: Outbox<Central>> Desk<'_, O> {
         let gone: Vec<RequestId> =
             session.requests().keys().filter(|request| !kept.contains(request)).copied().collect();
         let ended: Vec<Claim> = gone.into_iter().filter_map(|request| self.drop_request(id, request)).collect();
+        for (request, name) in inherits {
+            self.has_inherited((id, request), name);
+        }
         for claim in ended {
-            self.give_on(&claim.name);
+            self.give_on(&claim.name, By::Client);
         }
         lost
     }

@@ -1,6 +1,6 @@
 //! The open office: sessions, queues and tokens, and the operations that change the table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use algorithms::{NodeId, Outbox, Span};
 use types::{Epoch, Token};
@@ -8,14 +8,14 @@ use types::{Epoch, Token};
 use super::keeper::Copy;
 use super::messages::{Label, Note, Place, Term};
 use super::notary::{Answer, Notary};
-use super::queues::Queues;
+use super::queues::{Heir, Queues, Waiter};
 use super::sessions::{Claim, Sessions};
-use super::table::{Entry, Holder, Table};
+use super::table::Table;
 use super::taking::Taking;
 use super::{Central, CentralTimer, Context};
 use crate::name::LockName;
 use crate::service::{LockSettings, ServiceEvent, StreamId};
-use crate::wire::{Mode, Refusal, RequestId, SendNumber, SessionId, ToClient};
+use crate::wire::{Mode, Refusal, RequestId, SessionId, ToClient};
 
 /// The time in which waiters of an earlier clerk come back has so many parts.
 const REQUEUE_PARTS: u32 = 4;
@@ -80,6 +80,20 @@ impl Clerk {
     pub(super) fn notary_mut(&mut self) -> &mut Notary {
         &mut self.notary
     }
+
+    pub(super) fn next_token(&mut self) -> Token {
+        self.count += 1;
+        Token::new(self.epoch, self.count)
+    }
+}
+
+/// Who ends a claim on a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum By {
+    /// Its own client, which never names it as held again but to learn that a majority has noted its end.
+    Client,
+    /// The clerk or an operator. The client may not know it, and would name the lock as held to a later clerk.
+    Clerk,
 }
 
 /// The clerk at work: its state, the table, and what the step lends it.
@@ -88,6 +102,7 @@ pub(super) struct Desk<'a, O> {
     pub(super) clerk: &'a mut Clerk,
     pub(super) copy: &'a mut Copy,
     pub(super) voters: &'a [NodeId],
+    pub(super) without_heirs: &'a BTreeSet<NodeId>,
     pub(super) streams: &'a mut BTreeMap<StreamId, Option<SessionId>>,
     pub(super) out: &'a mut O,
 }
@@ -96,14 +111,18 @@ pub(super) struct Desk<'a, O> {
 impl<O: Outbox<Central>> Desk<'_, O> {
     /// Sessions in the table have their full time to live from now on. Every stream hears of the new clerk.
     pub(super) fn open_for_business(&mut self, taking: Taking) {
-        let mut last: Option<&LockName> = None;
+        let mut first: Option<(&LockName, Mode)> = None;
         let longest = taking.wait.max(self.ctx.settings.max_ttl);
         for (Place { name, token }, holder) in self.copy.table.iter() {
             let session = self.clerk.sessions.open(holder.session, holder.ttl.min(longest));
-            session.insert(holder.request, Claim { name: name.clone(), token: Some(*token) });
-            if last != Some(name) {
+            let is_heir = first == Some((name, Mode::Exclusive));
+            let claim = Claim { name: name.clone(), token: Some(*token).filter(|_| !is_heir) };
+            session.insert(holder.request, claim);
+            if is_heir {
+                self.clerk.queues.join(name, Waiter::taken_over(*token, holder));
+            } else if first.is_none_or(|(known, _)| known != name) {
                 self.clerk.names += 1;
-                last = Some(name);
+                first = Some((name, holder.mode));
             }
         }
         for (id, session) in self.clerk.sessions.iter() {
@@ -143,6 +162,10 @@ impl<O: Outbox<Central>> Desk<'_, O> {
 
     pub(super) fn reported(&mut self, voter: NodeId, copy: Option<Label>) {
         let (seq, notary) = (self.copy.label.seq, &mut self.clerk.notary);
+        if self.without_heirs.contains(&voter) {
+            // The notes that it lacks may have heirs in them.
+            return notary.report(voter, copy.filter(|label| label.seq == seq), seq);
+        }
         notary.report(voter, copy, seq);
         if let Some(message) = notary.adopts(voter, copy, seq) {
             self.out.send(voter, message);
@@ -159,7 +182,9 @@ impl<O: Outbox<Central>> Desk<'_, O> {
 
     pub(super) fn turn_ends(&mut self) {
         if self.clerk.notary.owes() {
-            self.clerk.notary.turn_ends(self.ctx, self.copy, self.voters, self.out);
+            let none = BTreeSet::new();
+            let barred = if self.clerk.queues.heirs() > 0 { self.without_heirs } else { &none };
+            self.clerk.notary.turn_ends(self.ctx, self.copy, (self.voters, barred), self.out);
             self.flush_later();
         }
     }
@@ -210,7 +235,7 @@ impl<O: Outbox<Central>> Desk<'_, O> {
 
 /// The table changes.
 impl<O: Outbox<Central>> Desk<'_, O> {
-    fn note(&mut self, note: Note) {
+    pub(super) fn note(&mut self, note: Note) {
         self.clerk.notary.note(self.ctx, self.copy, note);
         self.flush_later();
     }
@@ -249,53 +274,26 @@ impl<O: Outbox<Central>> Desk<'_, O> {
         has
     }
 
-    /// The session holds the lock from now on, and hears of it when a majority has noted it.
-    pub(super) fn hold(
-        &mut self,
-        (session, request): (SessionId, RequestId),
-        name: &LockName,
-        mode: Mode,
-        number: Option<SendNumber>,
-    ) {
-        let Some(holding) = self.clerk.sessions.get_mut(session) else { return };
-        self.clerk.count += 1;
-        let token = Token::new(self.clerk.epoch, self.clerk.count);
-        let holder = Holder { session, request, mode, ttl: holding.ttl };
-        holding.insert(request, Claim { name: name.clone(), token: Some(token) });
-        self.note(Note::Add(Entry { name: name.clone(), token, holder }));
-        self.clerk.notary.await_majority(self.copy.label.seq, Answer::Granted { session, request, number });
-    }
-
     /// The request holds nothing and waits for nothing from now on. The lock is given on by [`Desk::give_on`].
     pub(super) fn drop_claim(&mut self, session: SessionId, request: RequestId, claim: &Claim) {
         if let Some(token) = claim.token {
             self.note(Note::Remove { name: claim.name.clone(), token });
         } else {
-            self.clerk.queues.leave(&claim.name, session, request);
+            let waiter = self.clerk.queues.leave(&claim.name, session, request);
             self.out.cancel_timer(CentralTimer::Wait(session, request));
+            if let Some(Heir { token, .. }) = waiter.and_then(|waiter| waiter.heir) {
+                self.note(Note::Remove { name: claim.name.clone(), token });
+            }
         }
         self.count_out(&claim.name);
     }
 
     /// Ends one request; returns what it was.
-    pub(super) fn end_request(&mut self, session: SessionId, request: RequestId) -> Option<Claim> {
+    pub(super) fn end_request(&mut self, session: SessionId, request: RequestId, by: By) -> Option<Claim> {
         let claim = self.clerk.sessions.get_mut(session)?.remove(request)?;
         self.drop_claim(session, request, &claim);
-        self.give_on(&claim.name);
+        self.give_on(&claim.name, by);
         Some(claim)
-    }
-
-    /// The first waiters get the lock, as many as fit.
-    pub(super) fn give_on(&mut self, name: &LockName) {
-        while let Some(&first) = self.clerk.queues.first(name) {
-            let free = !self.clerk.requeuing && fits(&self.copy.table, name, first.mode);
-            if !free || !self.has_token() {
-                return;
-            }
-            self.clerk.queues.leave(name, first.session, first.request);
-            self.out.cancel_timer(CentralTimer::Wait(first.session, first.request));
-            self.hold((first.session, first.request), name, first.mode, None);
-        }
     }
 
     /// A request of an earlier clerk is here again.
@@ -315,12 +313,12 @@ impl<O: Outbox<Central>> Desk<'_, O> {
         self.clerk.requeuing = false;
         let names: Vec<LockName> = self.clerk.queues.names().cloned().collect();
         for name in names {
-            self.give_on(&name);
+            self.give_on(&name, By::Clerk);
         }
     }
 
     /// The session has expired or ended: all its locks are free, and its client is told.
-    pub(super) fn end_session(&mut self, id: SessionId) {
+    pub(super) fn end_session(&mut self, id: SessionId, by: By) {
         self.tell(id, ToClient::SessionLost);
         let Some(session) = self.clerk.sessions.remove(id) else { return };
         self.out.cancel_timer(CentralTimer::Session(id));
@@ -328,21 +326,22 @@ impl<O: Outbox<Central>> Desk<'_, O> {
             self.drop_claim(id, request, claim);
         }
         for claim in session.requests().values() {
-            self.give_on(&claim.name);
+            self.give_on(&claim.name, by);
         }
     }
 
     /// A request has waited as long as it may.
     pub(super) fn wait_ends(&mut self, session: SessionId, request: RequestId) {
-        if self.end_request(session, request).is_some() {
+        if self.end_request(session, request, By::Clerk).is_some() {
             self.refuse(session, request, Refusal::TimedOut);
         }
     }
 
-    /// An operator takes the lock from the holder with this token. False if there is none.
+    /// An operator takes the lock from the holder with this token. False if there is none: an heir holds nothing yet.
     pub(super) fn unlock(&mut self, name: &LockName, token: Token) -> bool {
-        let Some(holder) = self.copy.table.get(&Place { name: name.clone(), token }).copied() else { return false };
-        self.end_request(holder.session, holder.request);
+        let holder = self.copy.table.holders(name).find(|(held, _)| *held == token).map(|(_, holder)| *holder);
+        let Some(holder) = holder else { return false };
+        self.end_request(holder.session, holder.request, By::Clerk);
         self.tell(holder.session, ToClient::Lost { request: holder.request });
         true
     }

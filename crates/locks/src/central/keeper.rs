@@ -1,5 +1,7 @@
 //! A voter's copy of the table, in memory only: it has none when its process starts.
 
+use std::collections::BTreeSet;
+
 use algorithms::{NodeId, Outbox};
 use types::{Epoch, Incarnation};
 
@@ -28,6 +30,8 @@ pub struct Keeper {
     owes_ack: bool,
     /// The clerk was told that its notes do not follow this copy, and has not sent what does.
     asked: bool,
+    /// Connected members of an earlier build, which would take an heir for a holder: they see no table that has one.
+    pub(super) without_heirs: BTreeSet<NodeId>,
 }
 
 impl Keeper {
@@ -84,6 +88,7 @@ impl Keeper {
 
     /// What was installed over this connection is incomplete for ever.
     pub(super) fn peer_down(&mut self, peer: NodeId) {
+        self.without_heirs.remove(&peer);
         if self.granted.is_some_and(|(_, to)| to.id == peer) {
             self.shadow = None;
             self.owes_ack = false;
@@ -93,9 +98,16 @@ impl Keeper {
     fn report(&mut self, ctx: &Context<'_>, out: &mut impl Outbox<Central>) {
         if let Some((epoch, to)) = self.granted.filter(|(_, to)| to.id != ctx.me.id) {
             self.asked = false;
-            let (life, copy) = (ctx.settings.incarnation, self.label());
+            let copy = self.copy.as_ref().filter(|copy| self.may_see(to.id, copy)).map(|copy| copy.label);
+            let life = ctx.settings.incarnation;
             out.send(to.id, CentralMsg::Report { epoch, life, copy });
         }
+    }
+
+    /// May this member have this copy? To one that may not, this member has none: then no lock is granted before all sessions
+    /// have expired.
+    fn may_see(&self, peer: NodeId, copy: &Copy) -> bool {
+        !self.without_heirs.contains(&peer) || !copy.table.has_heirs()
     }
 
     /// Is this the clerk that was granted the last epoch?
@@ -208,7 +220,8 @@ impl Keeper {
         if !self.obeys(ctx, from, term) {
             return;
         }
-        match self.copy.as_ref().filter(|copy| copy.label == label && life == ctx.settings.incarnation) {
+        let wanted = |copy: &&Copy| copy.label == label && life == ctx.settings.incarnation && self.may_see(from, copy);
+        match self.copy.as_ref().filter(wanted) {
             Some(copy) => {
                 let chunk = copy.table.chunk(after);
                 out.send(from, CentralMsg::Fetched { epoch: term.epoch, label, chunk });

@@ -11,10 +11,11 @@
 //! - [`table`]: who holds what. [`keeper`]: a voter's copy of it; `shadow`: a table that arrives in parts.
 //! - [`taking`]: from the beginning of a reign to the first grant.
 //! - [`clerk`]: the office: [`sessions`], [`queues`], tokens, and [`notary`], which counts what voters acknowledge.
-//! - `requests` and `attach`: what clients ask of the clerk.
+//! - `requests` and `attach`: what clients ask of the clerk. `heirs`: a lock is given on.
 
 mod attach;
 mod clerk;
+mod heirs;
 mod keeper;
 mod messages;
 mod notary;
@@ -35,7 +36,7 @@ pub use clerk::Clerk;
 pub use keeper::{Copy, Keeper};
 pub use messages::{BATCH_MAX, CentralMsg, Chunk, Label, Note, Place, Term};
 pub use notary::Notary;
-pub use queues::{Queues, Waiter};
+pub use queues::{Heir, Queues, Waiter};
 pub use sessions::{Attached, Claim, Session, Sessions};
 pub use table::{Entry, Holder, Table};
 pub use taking::Taking;
@@ -43,7 +44,7 @@ pub use taking::Taking;
 use crate::service::{LockSettings, LockView, ServiceCommand, ServiceEvent, StreamId};
 use crate::wire::{RequestId, SessionId, ToClient, Unavailable};
 use crate::{LockName, service::HolderView};
-use clerk::Desk;
+use clerk::{By, Desk};
 use taking::{Header, Next};
 
 pub type Context<'a> = Ctx<'a, LockSettings>;
@@ -177,7 +178,8 @@ impl Central {
 
     /// How many grants are held and how many requests wait; `None` if this member is not the clerk.
     pub fn totals(&self) -> Option<(usize, usize)> {
-        Some((self.keeper.copy()?.table.len(), self.clerk()?.queues().waiters()))
+        let (entries, queues) = (self.keeper.copy()?.table.len(), self.clerk()?.queues());
+        Some((entries.saturating_sub(queues.heirs()), queues.waiters()))
     }
 
     /// One lock; `None` if nobody holds it or waits for it, or this member is not the clerk.
@@ -194,7 +196,8 @@ impl Central {
     /// The open office with what it works on; `None` if this member is not the clerk.
     fn desk<'a, O: Outbox<Self>>(&'a mut self, ctx: &'a Context<'a>, out: &'a mut O) -> Option<Desk<'a, O>> {
         let (Office::Open(clerk), Some(copy)) = (&mut self.office, &mut self.keeper.copy) else { return None };
-        Some(Desk { ctx, clerk, copy, voters: &self.voters, streams: &mut self.streams, out })
+        let (voters, without_heirs) = (&self.voters, &self.keeper.without_heirs);
+        Some(Desk { ctx, clerk, copy, voters, without_heirs, streams: &mut self.streams, out })
     }
 
     fn message(&mut self, ctx: &Context<'_>, from: NodeId, message: CentralMsg, out: &mut impl Outbox<Self>) {
@@ -236,7 +239,7 @@ impl Central {
                 desk.clerk.notary_mut().hurry();
                 desk.turn_ends();
             }
-            CentralTimer::Session(session) => desk.end_session(session),
+            CentralTimer::Session(session) => desk.end_session(session, By::Clerk),
             CentralTimer::Wait(session, request) => desk.wait_ends(session, request),
         }
     }
@@ -258,6 +261,7 @@ impl Central {
             }
             ServiceCommand::Voters(voters) => self.vote_changes(ctx, voters, out),
             ServiceCommand::Leader(leader) => self.leader = leader,
+            ServiceCommand::KnowsHeirs { peer, knows } => self.meets(ctx, peer, knows, out),
             ServiceCommand::StreamOpened(stream) => {
                 self.streams.entry(stream).or_insert(None);
                 let message = self.greeting(ctx);
@@ -277,6 +281,16 @@ impl Central {
                     desk.turn_ends();
                 }
             }
+        }
+    }
+
+    fn meets(&mut self, ctx: &Context<'_>, peer: NodeId, knows_heirs: bool, out: &mut impl Outbox<Self>) {
+        if knows_heirs {
+            self.keeper.without_heirs.remove(&peer);
+        } else if self.keeper.without_heirs.insert(peer)
+            && let Some(mut desk) = self.desk(ctx, out)
+        {
+            desk.forget_heirs();
         }
     }
 

@@ -1,6 +1,6 @@
 //! The clerk's side of the copies: which notes each voter has got and acknowledged, and what waits for a majority.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use algorithms::{NodeId, Outbox};
 
@@ -236,7 +236,13 @@ impl Notary {
     /// This answer waits until a majority has all notes up to now.
     pub(super) fn await_majority(&mut self, seq: u64, answer: Answer) {
         self.due = self.due.max(Due::Majority);
-        self.pending.push_back(Pending { seq, answer });
+        self.await_note(seq, answer);
+    }
+
+    /// This answer waits until a majority has the notes up to this one, which were sent or are about to be.
+    pub(super) fn await_note(&mut self, seq: u64, answer: Answer) {
+        let before = self.pending.iter().rposition(|pending| pending.seq <= seq);
+        self.pending.insert(before.map_or(0, |at| at + 1), Pending { seq, answer });
     }
 
     /// Has a majority of the voters noted all that the first answer waits for? What [`Notary::committed`] says of one note, for
@@ -253,18 +259,18 @@ impl Notary {
     }
 
     /// Sends what was collected: at most one batch of notes and one part of the table to each voter, unless there is more
-    /// than one message takes.
+    /// than one message takes. `barred`: these get nothing now.
     pub(super) fn turn_ends(
         &mut self,
         ctx: &Context<'_>,
         copy: &Copy,
-        voters: &[NodeId],
+        (voters, barred): (&[NodeId], &BTreeSet<NodeId>),
         out: &mut impl Outbox<Central>,
     ) {
         let (term, seq) = (self.term, copy.label.seq);
         let due = std::mem::take(&mut self.due);
         let first = if due == Due::Majority { self.first_voters(ctx, voters) } else { None };
-        for (&voter, link) in &mut self.links {
+        for (&voter, link) in self.links.iter_mut().filter(|(voter, _)| !barred.contains(voter)) {
             let after = match std::mem::replace(&mut link.install, Install::Partly) {
                 Install::Due => {
                     link.sent = seq;

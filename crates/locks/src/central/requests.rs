@@ -5,7 +5,7 @@ use std::time::Duration;
 use algorithms::{Outbox, Span};
 use types::Token;
 
-use super::clerk::{Desk, fits};
+use super::clerk::{By, Desk, fits};
 use super::notary::Answer;
 use super::queues::Waiter;
 use super::sessions::Claim;
@@ -91,7 +91,7 @@ impl<O: Outbox<Central>> Desk<'_, O> {
         }
         attached.stream = None;
         if attached.bare && self.ctx.settings.close_ends_bare {
-            self.end_session(id);
+            self.end_session(id, By::Clerk);
         }
     }
 
@@ -119,11 +119,11 @@ impl<O: Outbox<Central>> Desk<'_, O> {
                 self.ask(&Ask { session: id, request, name, mode, wait, before: None, number, answered: false });
             }
             ToClerk::Withdraw { request } => {
-                self.end_request(id, request);
+                self.end_request(id, request, By::Client);
                 self.refuse(id, request, Refusal::Withdrawn);
             }
             ToClerk::Release { request, token, durable } => self.release(id, (request, token), durable),
-            ToClerk::Close => self.end_session(id),
+            ToClerk::Close => self.end_session(id, By::Client),
         }
     }
 
@@ -131,7 +131,9 @@ impl<O: Outbox<Central>> Desk<'_, O> {
         let held = self.clerk.sessions.get(id).and_then(|session| session.requests().get(&request));
         let held = held.and_then(|claim| claim.token) == Some(token);
         if held {
-            self.end_request(id, request);
+            self.end_request(id, request, By::Client);
+            // The next holder hears of it first: this one waits for nothing but the answer.
+            self.answer_noted();
         }
         if durable {
             // Also where it is not held: a note of that may not be acknowledged yet.
@@ -160,7 +162,13 @@ impl<O: Outbox<Central>> Desk<'_, O> {
                 self.clerk.notary_mut().await_majority(self.copy.label.seq, answer);
             } else {
                 let at = self.clerk.queues.position(&name, id, request).unwrap_or(0);
-                let ticket = self.clerk.queues.get(&name, at).map_or(Ticket::default(), |waiter| waiter.ticket);
+                let waiter = self.clerk.queues.get(&name, at);
+                let ticket = waiter.map_or(Ticket::default(), |waiter| waiter.ticket);
+                let is_heir = waiter.is_some_and(|waiter| waiter.heir.is_some());
+                if let Some(wait) = ask.wait.filter(|_| is_heir && ask.before.is_some()) {
+                    // An heir of an earlier clerk: this one has not heard how long it waits.
+                    self.time_out(id, request, wait);
+                }
                 self.tell(id, ToClient::Queued { number, request, ahead: at as u32, ticket });
             }
             return;
@@ -192,7 +200,8 @@ impl<O: Outbox<Central>> Desk<'_, O> {
         if !self.has_room_for(name) {
             return Some(Refusal::TooManyNames);
         }
-        let all = self.copy.table.len().saturating_add(self.clerk.queues.waiters());
+        let waits = self.clerk.queues.waiters() - self.clerk.queues.heirs();
+        let all = self.copy.table.len().saturating_add(waits);
         (all >= limits.requests).then_some(Refusal::TableFull)
     }
 
@@ -216,11 +225,19 @@ impl<O: Outbox<Central>> Desk<'_, O> {
             session.insert(request, Claim { name: name.clone(), token: None });
         }
         let (ticket, waited) = self.place(name, before);
-        let ahead = self.clerk.queues.join(name, Waiter { session, request, mode, ticket, waited }) as u32;
+        let waiter = Waiter { session, request, mode, ticket, waited, heir: None };
+        let ahead = self.clerk.queues.join(name, waiter) as u32;
         if let Some(wait) = wait {
-            self.out.set_timer(CentralTimer::Wait(session, request), Span::exactly(wait.min(WAIT_MAX)));
+            self.time_out(session, request, wait);
         }
         self.tell(session, ToClient::Queued { number, request, ahead, ticket });
+        if ahead == 0 {
+            self.note_heir(name);
+        }
+    }
+
+    fn time_out(&mut self, session: SessionId, request: RequestId, wait: Duration) {
+        self.out.set_timer(CentralTimer::Wait(session, request), Span::exactly(wait.min(WAIT_MAX)));
     }
 
     /// Where a request queues. One that comes back from an earlier clerk without having heard of its ticket goes before all that

@@ -1,4 +1,7 @@
 //! The table of holders: which sessions hold which locks. The clerk has one, and so has every voter that copies it.
+//!
+//! A lock that one session holds alone may have two entries. The one with the smaller token is the holder's. The other one is the
+//! **heir**'s: the session that gets the lock next. When the holder's entry is removed, the heir is the holder.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +23,7 @@ pub struct Holder {
     pub ttl: Duration,
 }
 
-/// One holder of one lock.
+/// One holder of one lock, or its heir.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Entry {
     pub name: LockName,
@@ -53,11 +56,28 @@ impl Table {
         self.holders.iter()
     }
 
-    /// The holders of this lock, the smallest token first.
+    /// The holders of this lock, the smallest token first. Behind one that holds it alone there is at most its heir.
     pub fn holders(&self, name: &LockName) -> impl Iterator<Item = (Token, &Holder)> {
+        let mut alone = false;
+        self.entries(name).take_while(move |(_, holder)| {
+            let before = alone;
+            alone |= holder.mode == Mode::Exclusive;
+            !before
+        })
+    }
+
+    /// The holders of this lock and its heir, the smallest token first.
+    pub fn entries(&self, name: &LockName) -> impl Iterator<Item = (Token, &Holder)> {
         let first = Place { name: name.clone(), token: Token(0) };
         let of_name = self.holders.range(first..).take_while(move |(place, _)| place.name == *name);
         of_name.map(|(place, holder)| (place.token, holder))
+    }
+
+    pub fn has_heirs(&self) -> bool {
+        let mut entries = self.holders.iter().peekable();
+        std::iter::from_fn(|| entries.next().map(|entry| (entry, entries.peek().copied()))).any(
+            |((one, first), next)| first.mode == Mode::Exclusive && next.is_some_and(|(two, _)| two.name == one.name),
+        )
     }
 
     /// The names of the locks that are held, in order, from this one on.
@@ -70,7 +90,7 @@ impl Table {
     }
 
     pub fn is_held(&self, name: &LockName) -> bool {
-        self.holders(name).next().is_some()
+        self.entries(name).next().is_some()
     }
 
     pub fn get(&self, place: &Place) -> Option<&Holder> {

@@ -201,7 +201,7 @@ where
             ServiceCommand::StreamClosed(stream) => self.stream_closed(ctx, stream, out),
             ServiceCommand::Message { from, message, .. } => self.client_message(ctx, from, message, out),
             ServiceCommand::Unlock { name, token } => self.unlock(ctx, &name, token, out),
-            ServiceCommand::Granted { .. } | ServiceCommand::TurnEnds => {}
+            ServiceCommand::Granted { .. } | ServiceCommand::KnowsHeirs { .. } | ServiceCommand::TurnEnds => {}
         }
     }
 

@@ -66,7 +66,7 @@ fn first_grant_contention_and_release() {
     world.dial(three, 0);
     world.settle();
     world.acquire(three, "backup", Mode::Exclusive, Some(Duration::ZERO));
-    step(&mut world, "the release and the next grant go to the voters together");
+    step(&mut world, "the heir is noted already, and hears of the lock before the voters hear of the release");
     world.release(one, locks::wire::RequestId(1), false);
     step(&mut world, "the next request is withdrawn before it is granted; a release that waits for a majority");
     let again = world.acquire(one, "backup", Mode::Exclusive, None);

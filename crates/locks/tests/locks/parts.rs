@@ -1,6 +1,7 @@
 //! One file for each part of the service, and of the client's side.
 
 mod attach;
+mod heirs;
 mod keeper;
 mod limits;
 mod notary;

@@ -1,6 +1,6 @@
 //! What must hold of the lock service, and what must be possible so that the model is not vacuous.
 
-use locks::central::{Clerk, Place};
+use locks::central::{Clerk, Heir, Holder, Place};
 
 use super::{
     Arc, Budget, Central, CentralTimer, Client, Flaw, LockModel, LockName, Mode, RequestId, SessionId, State, Subject,
@@ -11,7 +11,8 @@ use crate::properties::Properties;
 pub const EXCLUSION: &str = "M1: no two sessions act on one exclusive lock";
 pub const TOKENS: &str = "M2: the tokens with which sessions act on a lock rise";
 pub const PASSED_ON: &str = "M3: no clerk has given a lock on while a session acts on it";
-pub const ONE_HOLDER: &str = "a clerk's table has one holder of an exclusive lock";
+pub const ONE_HOLDER: &str =
+    "a clerk's table has one holder of an exclusive lock, and at most the first in the line as its heir";
 pub const NOTED: &str = "a lock that a session acts on is known to a majority";
 pub const UNDER_LEASE: &str = "a clerk answers while its lease runs";
 pub const NOT_EARLY: &str = "without the copies of a majority no office opens before all sessions have expired";
@@ -33,20 +34,49 @@ pub(super) fn of<P: Subject>(model: &LockModel<P>) -> Properties<LockModel<P>> {
     });
     all.always(TOKENS, |_, state| !state.flaws.contains(&Flaw::TokenWentBack));
     all.always(PASSED_ON, passed_on);
-    all.always(ONE_HOLDER, |_, state| {
-        let Some(copy) = state.clerk().and_then(|(_, central)| central.keeper().copy()) else { return true };
-        let alone = |(place, holder): (&Place, &locks::central::Holder)| {
-            holder.mode != Mode::Exclusive || copy.table.holders(&place.name).count() == 1
-        };
-        copy.table.iter().all(alone)
-    });
+    all.always(ONE_HOLDER, |_, state| state.clerk().is_none_or(|(_, central)| one_holder(central)));
     all.always(NOTED, noted);
     all.always(UNDER_LEASE, |_, state| !state.flaws.contains(&Flaw::NoLease));
     all.always(NOT_EARLY, |_, state| !state.flaws.contains(&Flaw::TooEarly));
     all.always(NOT_REVIVED, |_, state| !state.flaws.contains(&Flaw::Revived));
     all.always(SERVED, served);
     possible(model.budget, &mut all);
+    if model.heirs {
+        heirs(model.budget, &mut all);
+    } else if model.budget.has_bids() {
+        later_clerks(&mut all);
+    }
     all
+}
+
+/// What must be seen of heirs.
+fn heirs<P: Subject>(budget: Budget, all: &mut Properties<LockModel<P>>) {
+    let later = budget.has_bids();
+    let attaches = !later || budget.moves[1] > 0;
+    all.sometimes_if(
+        budget.releases > 0 && attaches,
+        "an heir acts before the end of the holder before it is known to a majority",
+        |model, state| {
+            let stale = |at: usize, name: &LockName, token: Token| {
+                let copy = state.central(at).and_then(|central| central.keeper().copy());
+                copy.is_some_and(|copy| copy.table.entries(name).any(|(other, _)| other < token))
+            };
+            let mut acts = state.clients.iter().flat_map(|client| client.acts());
+            acts.any(|(name, token)| model.is_majority(state, |at| stale(at, name, token)))
+        },
+    );
+    all.sometimes_if(later, "a later clerk has a holder and an heir in its table", |_, state| {
+        let Some((_, central)) = state.clerk() else { return false };
+        central.clerk().is_some_and(|clerk| clerk.epoch().0 > 1 && clerk.queues().heirs() > 0)
+    });
+    all.sometimes_if(later && attaches, "a session acts with the token of an heir of an earlier clerk", |_, state| {
+        let Some((_, central)) = state.clerk() else { return false };
+        let (Some(clerk), [_, second]) = (central.clerk(), &state.clients) else { return false };
+        let held = |token| {
+            clerk.sessions().iter().any(|(_, known)| known.requests().values().any(|claim| claim.token == Some(token)))
+        };
+        clerk.epoch().0 > 1 && second.acts().any(|(_, token)| token.epoch() < clerk.epoch() && held(token))
+    });
 }
 
 /// What must be seen, where the budget permits it.
@@ -70,22 +100,6 @@ fn possible<P: Subject>(budget: Budget, all: &mut Properties<LockModel<P>>) {
             (acts(one) && gave(other) && !holds(other)) || (acts(other) && gave(one) && !holds(one))
         },
     );
-    if budget.bids.iter().any(|&bids| bids > 0) {
-        all.sometimes("a session acts under a later clerk than granted the lock", |_, state| {
-            let Some((at, central)) = state.clerk() else { return false };
-            let epoch = central.clerk().map(Clerk::epoch);
-            state.clients.iter().any(|client| {
-                let here = client.stream.and_then(|id| state.streams.get(&id)).is_some_and(|stream| stream.node == at);
-                here && client.session.is_open() && client.acts().any(|(_, token)| Some(token.epoch()) < epoch)
-            })
-        });
-        all.sometimes("a later clerk gives a lock", |_, state| {
-            let Some((_, central)) = state.clerk() else { return false };
-            let epoch = central.clerk().map(Clerk::epoch).filter(|epoch| epoch.0 > 1);
-            let tokens = central.keeper().copy().into_iter().flat_map(|copy| copy.table.iter());
-            tokens.map(|(place, _)| place.token).any(|token| Some(token.epoch()) == epoch)
-        });
-    }
     all.sometimes_if(budget.changes > 0, "the last voters are in force", |model, state| {
         state.list + 1 == model.lists.len()
     });
@@ -95,20 +109,60 @@ fn possible<P: Subject>(budget: Budget, all: &mut Properties<LockModel<P>>) {
     });
 }
 
+/// What must be seen where a member may bid.
+fn later_clerks<P: Subject>(all: &mut Properties<LockModel<P>>) {
+    all.sometimes("a session acts under a later clerk than granted the lock", |_, state| {
+        let Some((at, central)) = state.clerk() else { return false };
+        let epoch = central.clerk().map(Clerk::epoch);
+        state.clients.iter().any(|client| {
+            let here = client.stream.and_then(|id| state.streams.get(&id)).is_some_and(|stream| stream.node == at);
+            here && client.session.is_open() && client.acts().any(|(_, token)| Some(token.epoch()) < epoch)
+        })
+    });
+    all.sometimes("a later clerk gives a lock", |_, state| {
+        let Some((_, central)) = state.clerk() else { return false };
+        let epoch = central.clerk().map(Clerk::epoch).filter(|epoch| epoch.0 > 1);
+        let tokens = central.keeper().copy().into_iter().flat_map(|copy| copy.table.iter());
+        tokens.map(|(place, _)| place.token).any(|token| Some(token.epoch()) == epoch)
+    });
+}
+
 fn mode<P: Subject>(model: &LockModel<P>, state: &State<P>, client: usize, token: Token) -> Option<Mode> {
     let held = state.clients[client].session.holds().find(|&(_, _, held)| held == token)?;
     let RequestId(number) = held.0;
     model.requests[client].get(usize::try_from(number).ok()?.checked_sub(1)?).map(|&(_, mode)| mode)
 }
 
-/// No session but the one that acts is in the clerk's table for that lock, unless both may be.
+/// Which sessions hold locks is the same for the clerk's table, its claims and its queues.
+fn one_holder(central: &Central) -> bool {
+    let (Some(clerk), Some(copy)) = (central.clerk(), central.keeper().copy()) else { return true };
+    let claim = |holder: &Holder| clerk.sessions().get(holder.session)?.requests().get(&holder.request)?.token;
+    let heir = |name: &LockName| clerk.queues().first(name)?.heir.map(|heir| heir.token);
+    let sound = |(place, holder): (&Place, &Holder)| {
+        let mut entries = copy.table.entries(&place.name).map(|(token, _)| token);
+        if holder.mode != Mode::Exclusive || entries.next() == Some(place.token) {
+            return claim(holder) == Some(place.token);
+        }
+        entries.next() == Some(place.token) && heir(&place.name) == Some(place.token) && claim(holder).is_none()
+    };
+    copy.table.iter().all(sound)
+}
+
+/// No session but the one that acts holds that lock in the clerk's table, unless both may. A table that was taken over may have
+/// the one that acts as the heir still, and the holder before it.
 fn passed_on<P: Subject>(model: &LockModel<P>, state: &State<P>) -> bool {
-    let Some(copy) = state.clerk().and_then(|(_, central)| central.keeper().copy()) else { return true };
+    let Some((_, central)) = state.clerk() else { return true };
+    let (Some(clerk), Some(copy)) = (central.clerk(), central.keeper().copy()) else { return true };
     state.clients.iter().enumerate().all(|(at, client)| {
+        let id = client.session.id();
         client.acts().all(|(name, token)| {
             let exclusive = mode(model, state, at, token) == Some(Mode::Exclusive);
-            let fits = |(_, holder): (Token, &locks::central::Holder)| {
-                holder.session == client.session.id() || !(exclusive || holder.mode == Mode::Exclusive)
+            let taken_over = || {
+                let first = clerk.queues().first(name).filter(|first| first.session == id);
+                first.is_some_and(|first| first.heir == Some(Heir { token, noted: 0 })) && token.epoch() < clerk.epoch()
+            };
+            let fits = |(_, holder): (Token, &Holder)| {
+                holder.session == id || !(exclusive || holder.mode == Mode::Exclusive) || taken_over()
             };
             copy.table.holders(name).all(fits)
         })

@@ -99,6 +99,7 @@ impl<P: Subject> LockModel<P> {
             lists,
             long_turns: false,
             dice,
+            heirs: false,
             only: None,
             initial,
         };

@@ -1,6 +1,8 @@
 //! A lock service with one rule broken: the bug stands between the machine and its driver, and changes what goes in and
 //! what comes out. Which bug it is, the model says by the random word, which the service itself never draws.
 
+mod heirs;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use algorithms::{Epoch, Input, NodeId, Outbox, Protocol, Span};
 use locks::central::{Central, CentralMsg, CentralTimer, Chunk, Context, Copy, Entry, Label, Note, Place, Table, Term};
 use locks::service::{Grantee, LockSettings, ServiceCommand, ServiceEvent};
 use locks::wire::{AttachNumber, Mode, ToClerk, ToClient, Wanted};
-use types::Incarnation;
+use types::{Incarnation, Token};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Bug {
@@ -53,9 +55,31 @@ pub(crate) enum Bug {
     NoResend,
     /// The new clerk's table has the holders of all copies that it has seen.
     Union,
+    /// The heir is granted the lock of a holder that lets go before a majority has noted the heir.
+    HeirAtOnce,
+    /// The heir is granted the lock of a holder that expired before a majority has noted the end of that holder.
+    ExpiredIsGone,
+    /// A voter that gets the table leaves heirs out.
+    HeirNotInstalled,
+    /// A new clerk leaves heirs out of its table.
+    HeirNotTakenOver,
+    /// A new clerk takes an heir for the holder.
+    HeirBeforeHolder,
+    /// An heir that is withdrawn stays the heir.
+    WithdrawnHeir,
+    /// Where the holder or the heir does not name the lock any more, both are freed.
+    FreesBoth,
+    /// The heir gets the token of the holder.
+    HolderToken,
+    /// An heir gets the token of one that was withdrawn.
+    TokenAgain,
+    /// When the session of the heir expires, the holder is freed as well.
+    HeirExpiryFreesHolder,
+    /// An heir that was granted the lock by an earlier clerk is freed.
+    GrantedHeirFreed,
 }
 
-const ALL: [Bug; 20] = [
+const ALL: [Bug; 31] = [
     Bug::NothingCounts,
     Bug::GrantsAtOnce,
     Bug::NotesWithoutTable,
@@ -76,6 +100,17 @@ const ALL: [Bug; 20] = [
     Bug::AnyEpoch,
     Bug::NoResend,
     Bug::Union,
+    Bug::HeirAtOnce,
+    Bug::ExpiredIsGone,
+    Bug::HeirNotInstalled,
+    Bug::HeirNotTakenOver,
+    Bug::HeirBeforeHolder,
+    Bug::WithdrawnHeir,
+    Bug::FreesBoth,
+    Bug::HolderToken,
+    Bug::TokenAgain,
+    Bug::HeirExpiryFreesHolder,
+    Bug::GrantedHeirFreed,
 ];
 
 impl Bug {
@@ -97,6 +132,8 @@ pub(crate) struct Buggy {
     reported: BTreeSet<NodeId>,
     opens: u64,
     at_opening: Option<Copy>,
+    /// Of an heir that was withdrawn.
+    spare: Option<Token>,
 }
 
 impl model::locks::Subject for Buggy {
@@ -119,12 +156,13 @@ impl Protocol for Buggy {
     fn start(ctx: &Context<'_>, _: Option<()>, _: &mut impl Outbox<Self>) -> Self {
         let central = Central::start(ctx, None, &mut Effects::default());
         let (labels, acks, reported) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        Buggy { central, labels, acks, reported, opens: 0, at_opening: None }
+        Buggy { central, labels, acks, reported, opens: 0, at_opening: None, spare: None }
     }
 
-    fn step(&mut self, ctx: &Context<'_>, input: Input<Self>, out: &mut impl Outbox<Self>) {
+    fn step(&mut self, ctx: &Context<'_>, mut input: Input<Self>, out: &mut impl Outbox<Self>) {
         let mut list = List::new();
         let epoch = self.epoch();
+        let spoils = self.spoil(ctx, &mut input, &mut list);
         match input {
             Input::Message { from, message } => self.message(ctx, from, message, &mut list),
             Input::Command(command) => self.command(ctx, command, &mut list),
@@ -138,6 +176,7 @@ impl Protocol for Buggy {
             self.at_opening = self.central.keeper().copy().cloned();
         }
         self.acknowledge(ctx, &mut list);
+        self.spoil_more(ctx, spoils, &mut list);
         for effect in list {
             self.pass_on(ctx, opens, effect, out);
         }
@@ -334,7 +373,7 @@ impl Buggy {
             }
             Effect::SetTimer(timer, after) => out.set_timer(timer, after),
             Effect::CancelTimer(timer) => out.cancel_timer(timer),
-            Effect::Announce(event) => out.announce(event),
+            Effect::Announce(event) => out.announce(self.respell(bug, event)),
             Effect::Persist(()) | Effect::Store(()) => {}
         }
     }

@@ -3,6 +3,7 @@
 
 mod bugs;
 mod cases;
+mod heirs;
 
 use locks::LockName;
 use locks::central::Central;
@@ -64,7 +65,7 @@ fn a_lock_outlives_its_clerk() {
     let budget = Budget { moves: [1, 0], bids: [0, 1, 0, 0], ..NOTHING };
     complete("a second reign", &LockModel::served(budget).after(&noted));
     let waits = [Do(Asks(0)), Settle, Do(Asks(1)), Settle, Do(StepsDown(0))];
-    let again = Budget { requests: [0, 0], releases: 1, bids: [1, 0, 0, 0], ..NOTHING };
+    let again = Budget { requests: [1, 0], releases: 1, bids: [1, 0, 0, 0], ..NOTHING };
     bounded("a second reign of the same member", &LockModel::served(again).after(&waits), 50_000);
 }
 

@@ -85,6 +85,13 @@ impl LockService {
         }
     }
 
+    /// A connection is new.
+    pub(super) fn meets(&mut self, peer: NodeId, knows_heirs: bool) {
+        if let Some(machine) = &mut self.machine {
+            machine.command(ServiceCommand::KnowsHeirs { peer, knows: knows_heirs });
+        }
+    }
+
     pub(super) fn frame(&mut self, from: NodeId, payload: &[u8]) -> bool {
         self.machine.as_mut().is_some_and(|machine| machine.frame(from, payload))
     }

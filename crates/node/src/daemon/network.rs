@@ -6,7 +6,7 @@ use algorithms::NodeId;
 use anyhow::bail;
 use bytes::{Buf, Bytes};
 use member::Command;
-use transport::{DownReason, Event as NetEvent, RefuseCode, is_next_for_a_test};
+use transport::{DownReason, Event as NetEvent, RefuseCode, WITH_HEIRS, is_next_for_a_test};
 use types::{Incarnation, InstanceId, since_boot};
 
 use super::Daemon;
@@ -58,6 +58,7 @@ impl Daemon {
                 self.clocks.forget(NodeId(peer));
                 self.process.set_drift(NodeId(peer), None);
                 self.link(NodeId(peer), true);
+                self.locks.meets(NodeId(peer), self.net.speaks(peer, WITH_HEIRS));
                 self.tell_peer(NodeId(peer), true);
             }
             NetEvent::Down { peer, incarnation, why } => {

@@ -1,5 +1,5 @@
 //! Members of two neighbouring versions in one cluster. In builds for tests a variable of the environment makes a process play
-//! the next version: it speaks versions 4 to 5, sends a kind of message and a field of its heartbeats that version 4 does not
+//! the next version: it speaks versions 4 to 6, sends a kind of message and a field of its heartbeats that version 5 does not
 //! know, and knows one request more.
 
 use std::fs;
@@ -36,7 +36,7 @@ async fn five_members_are_upgraded_one_after_the_other_while_a_leader_leads_and_
     let (leader, epoch) = live.agreement(FIVE).await;
     live.voting(FIVE).await;
     let Response::Failed { reason, code: FailCode::BadRequest } = new_request(&live, 1).await else {
-        panic!("version 4 does not know the request")
+        panic!("version 5 does not know the request")
     };
     assert!(reason.contains("not known to version"), "{reason}");
     let ttl = Duration::from_secs(10);

@@ -16,7 +16,7 @@ const SECOND_HELLO: &[u8] = b"conclave\x00\x02\x00\x02\x01\x00\x00\x00\x00\x00\x
     \x91Nd\x90\xdb\rn\x164\x91\xe3\rH\x92\xf3\xac\x1e(J\xc7\xbd\xfe\xec\x0f\x9c";
 /// Recorded from a member of version 1 that was dialled by version 2.
 const FIRST_REFUSAL: &[u8] = b"\x00\x01\x3aprotocol version: this node speaks 1, the dialler speaks 2";
-const OUR_VERSIONS: &[u8] = b"conclave\x00\x04\x00\x04";
+const OUR_VERSIONS: &[u8] = b"conclave\x00\x04\x00\x05";
 
 /// Of a member of version 3 without a secret: its header, and a first message that the handshake never gets to.
 fn third_hello() -> Vec<u8> {
@@ -59,7 +59,7 @@ async fn a_dialler_of_version_1_gets_a_refusal_in_its_own_encoding() {
     let [0, 1, length, text @ ..] = &bytes[..] else { panic!("{}", bytes.escape_ascii()) };
     let text = std::str::from_utf8(text).unwrap();
     assert_eq!(usize::from(*length), text.len());
-    assert!(text.contains("version 1") && text.contains("version 4") && text.contains("same release"), "{text}");
+    assert!(text.contains("version 1") && text.contains("versions 4 to 5") && text.contains("same release"), "{text}");
 }
 
 /// Versions 2 and 3 read the range and make their sentence of it.
@@ -116,16 +116,16 @@ async fn client_answered_with(payload: &[u8]) -> ConnectError {
 #[tokio::test]
 async fn a_client_names_the_versions_of_both_sides() {
     for (payload, theirs) in [
-        (&b"conclave\x00\x05\x00\x06"[..], "protocol versions 5 to 6"),
+        (&b"conclave\x00\x06\x00\x08"[..], "protocol versions 6 to 8"),
         (b"conclave\x00\x03\x00\x03", "protocol version 3"),
         (b"conclave\x00\x02\x00\x02", "protocol version 2"),
         (b"conclave\x00\x07\x00\x07", "protocol version 7"),
         (FIRST_REFUSAL, "protocol version 1"),
     ] {
         let error = client_answered_with(payload).await;
-        assert!(matches!(error, ConnectError::Version { ours, .. } if (ours.min, ours.max) == (4, 4)), "{error:?}");
+        assert!(matches!(error, ConnectError::Version { ours, .. } if (ours.min, ours.max) == (4, 5)), "{error:?}");
         let text = error.to_string();
-        assert!(text.contains(theirs) && text.contains("this program speaks protocol version 4"), "{text}");
+        assert!(text.contains(theirs) && text.contains("this program speaks protocol versions 4 to 5"), "{text}");
     }
 }
 

@@ -9,22 +9,22 @@ use types::{Epoch, Token};
 
 use crate::bench::{Bench, TTL, name, open};
 
-fn held(request: u64, lock: &str, token: Token) -> Held {
+pub(super) fn held(request: u64, lock: &str, token: Token) -> Held {
     Held { request: RequestId(request), name: name(lock), token, mode: Mode::Exclusive }
 }
 
-fn wanted(request: u64, lock: &str, waited: u64) -> Wanted {
+pub(super) fn wanted(request: u64, lock: &str, waited: u64) -> Wanted {
     let waited = Duration::from_millis(waited);
     Wanted { request: RequestId(request), name: name(lock), mode: Mode::Exclusive, wait: None, ticket: None, waited }
 }
 
-fn reopen(session: u64, (epoch, attach): (u64, u64), holds: Vec<Held>, wants: Vec<Wanted>) -> ToClerk {
+pub(super) fn reopen(session: u64, (epoch, attach): (u64, u64), holds: Vec<Held>, wants: Vec<Wanted>) -> ToClerk {
     let (session, number) = (SessionId(u128::from(session)), SendNumber(9));
     let (epoch, attach) = (Epoch(epoch), AttachNumber(attach));
     ToClerk::Open { session, number, epoch, attach, ttl: TTL, bare: true, holds, wants }
 }
 
-fn token(epoch: u64, n: u32) -> Token {
+pub(super) fn token(epoch: u64, n: u32) -> Token {
     Token::new(Epoch(epoch), n)
 }
 
@@ -32,7 +32,7 @@ fn locks_held(bench: &Bench) -> Vec<String> {
     bench.copy().map_or(Vec::new(), |(_, entries)| entries)
 }
 
-fn lost(told: &[(u64, ToClient)]) -> Vec<RequestId> {
+pub(super) fn lost(told: &[(u64, ToClient)]) -> Vec<RequestId> {
     let [(_, ToClient::Opened { lost, .. }), ..] = told else { panic!("{told:?}") };
     lost.clone()
 }
