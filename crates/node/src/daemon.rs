@@ -83,6 +83,9 @@ const INCOMPLETE: Duration = Duration::from_secs(5);
 /// Members outside the list that may be connected at one time. File descriptors are reserved for them, or for members that
 /// are added while the process runs.
 const GUESTS_MAX: usize = 8;
+/// After so many turns with calls of clients the kernel is asked what has arrived. Calls that were read already are answered without
+/// that, and a client can have thousands of them read: heartbeats and answers of peers must not wait behind those.
+const CLIENT_TURNS: u32 = 8;
 /// Runs until a signal, a fatal error, or the removal of this member; returns the list without it.
 pub async fn run(
     config: Config,
@@ -235,6 +238,7 @@ impl Daemon {
         self.notify.say("READY=1");
         let mut alarm = Alarm::new()?;
         let (before, behind) = (Seldom::default(), Seldom::default());
+        let mut client_turns = 0;
         loop {
             alarm.set(self.deadline())?;
             tokio::select! {
@@ -251,7 +255,10 @@ impl Daemon {
                     News::Question(question) => { let _ = question.send(self.figures()); }
                 },
                 () = self.priority.changes() => self.share_priority(),
-                event = self.net.event() => self.network_all(event)?,
+                event = self.net.event() => {
+                    client_turns += u32::from(matches!(event, transport::Event::ClientFrame { .. }));
+                    self.network_all(event)?;
+                }
                 news = behind.next(|cx| pin!(self.ledger.news()).poll(cx)) => match news {
                     LedgerNews::Page(asked, page) => {
                         self.pages.end(asked.client);
@@ -278,6 +285,10 @@ impl Daemon {
                 }
             }
             self.carry_out();
+            if client_turns >= CLIENT_TURNS {
+                client_turns = 0;
+                tokio::task::yield_now().await;
+            }
             if let Some(list) = self.removed {
                 return Box::pin(self.end_removed(list)).await.map(|()| Ended::Removed(list));
             }

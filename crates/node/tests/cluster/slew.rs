@@ -1,34 +1,54 @@
-//! Clocks that NTP bends, and clocks that run apart: members whose clocks `CONCLAVE_TEST_CLOCK` bends.
+//! Clocks that NTP bends, and clocks that run apart: members whose clocks `CONCLAVE_TEST_CLOCK` bends, or `slew.c` from
+//! outside.
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use algorithms::catalog;
 use client::{Role, Safety};
 use testkit::claims::Pollers;
-use testkit::{Live, Plan, done, stdout};
+use testkit::{Live, Plan, done, root, stderr, stdout};
 
 const THREE: &[u32] = &[1, 2, 3];
 /// 8 % of it are longer than an election.
 const LONG_LEASE: &str = "\n[timing]\nlease = \"3s\"\n";
 const BEND: &str = "CONCLAVE_TEST_CLOCK";
 
-/// Three members, of which the last one, the best, has this clock.
-fn bent(clock: &str, lines: &str) -> Live {
+/// In millionths: chrony's limit, unless configured otherwise.
+const SLOWEST: i32 = -83_000;
+
+/// Three members that do not run yet; the clock of the last one, the best, is to be bent.
+fn prepared(lines: &str) -> Live {
     let row = catalog::row(catalog::DEFAULT).unwrap();
     let plan = Plan { safety: Safety::Quorum, chaos: true, ..Plan::new(3, row) };
-    let mut live = Live::prepared(&plan, lines);
-    live.cluster.set_variable(3, BEND, clock).unwrap();
-    live.cluster.start_all().unwrap();
-    live
+    Live::prepared(&plan, lines)
 }
 
 /// NTP slows the leader's clock as far as it may. If leases were measured with that clock, this leader would still claim
 /// when its successor does.
 #[tokio::test]
 async fn a_leader_whose_clock_ntp_slows_never_claims_after_its_successor() {
-    let mut live = bent("slew:-83000", LONG_LEASE);
+    let mut live = prepared(LONG_LEASE);
+    live.cluster.set_variable(3, BEND, &format!("slew:{SLOWEST}")).unwrap();
+    slowed_leader_is_cut_off(live, "CONCLAVE_TEST_CLOCK bends").await;
+}
+
+/// The same without the process knowing: nothing in its code bends a clock, and the code that measured leases by the slewed
+/// clock failed just so.
+#[tokio::test]
+async fn a_leader_whose_clock_is_slowed_from_outside_never_claims_after_its_successor() {
+    let mut live = prepared(LONG_LEASE);
+    let Some(library) = outside_bend(live.scratch.path()) else { return };
+    live.cluster.set_variable(3, "LD_PRELOAD", library.to_str().unwrap()).unwrap();
+    live.cluster.set_variable(3, "SLEW_PPM", &SLOWEST.to_string()).unwrap();
+    slowed_leader_is_cut_off(live, "CLOCK_BOOTTIME runs at 0.91").await;
+}
+
+async fn slowed_leader_is_cut_off(mut live: Live, log: &str) {
+    live.cluster.start_all().unwrap();
     let first = live.agreement_on(3, THREE).await;
-    assert!(live.cluster.log_tail(3, 100).contains("CONCLAVE_TEST_CLOCK bends"), "{}", live.logs());
+    assert!(live.cluster.log_tail(3, 100).contains(log), "{}", live.logs());
     let pollers = Pollers::start(&live);
     done(&live.ctl(&["chaos", "cut", "3", "1,2"]).await);
     let (_, second) = live.agreement_that(&[1, 2], |leader, _| leader != 3).await;
@@ -43,10 +63,38 @@ async fn a_leader_whose_clock_ntp_slows_never_claims_after_its_successor() {
     println!("{answers} answers, {claims} claims, no conflict");
 }
 
+/// `slew.c` as a library that a process is started with. `None`, with a message, where clocks cannot be bent that way; under
+/// `CI=true` a failure.
+fn outside_bend(directory: &Path) -> Option<PathBuf> {
+    let skipped = |why: &str| {
+        let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
+        assert!(!ci, "{why}");
+        eprintln!("SKIPPED: {why}");
+        None
+    };
+    if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+        return skipped("slew.c bends the clocks of x86-64 Linux only");
+    }
+    let (source, library) = (root().join("crates/node/tests/cluster/slew.c"), directory.join("slew.so"));
+    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).output();
+    match compiled {
+        Err(error) => return skipped(&format!("there is no C compiler (cc): {error}")),
+        Ok(output) => assert!(output.status.success(), "{}", stderr(&output)),
+    }
+    // Kernels may seal the vDSO, and filters of system calls may forbid further ones.
+    let tried = Command::new("true").env("LD_PRELOAD", &library).env("SLEW_PPM", SLOWEST.to_string()).output().unwrap();
+    if !tried.status.success() {
+        return skipped(&format!("clocks cannot be bent from outside: {}", stderr(&tried)));
+    }
+    Some(library)
+}
+
 /// Within `max_drift`, but beyond half of it.
 #[tokio::test]
 async fn status_warns_of_a_clock_that_runs_apart_and_only_of_that_one() {
-    let mut live = bent("drift:8000", "");
+    let mut live = prepared("");
+    live.cluster.set_variable(3, BEND, "drift:8000").unwrap();
+    live.cluster.start_all().unwrap();
     live.agreement_on(3, THREE).await;
     let measured = async {
         loop {
