@@ -23,6 +23,13 @@ pub(crate) struct Stray {
     pid: Option<Pid>,
 }
 
+impl Stray {
+    /// Is it this process, as far as is known?
+    pub(crate) fn may_be(self, pid: u32) -> bool {
+        self.pid.is_none_or(|own| own.as_raw_nonzero().get().cast_unsigned() == pid)
+    }
+}
+
 /// All members whose data directories below this one are in use.
 pub(crate) fn strays(directory: &Path) -> Vec<Stray> {
     let held = |id: u32| {

@@ -279,10 +279,11 @@ fn start_dead(cluster: &mut Cluster) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The members of this cluster that another process started.
+/// The members of this cluster that another process started. A killed child may not be reaped yet when the same member runs
+/// again, started by hand.
 fn started_by_hand(cluster: &Cluster) -> Vec<Stray> {
-    let is_child = |id| cluster.pid(id).is_some();
-    strays(cluster.directory()).into_iter().filter(|stray| !is_child(stray.id)).collect()
+    let is_child = |stray: &Stray| cluster.pid(stray.id).is_some_and(|child| stray.may_be(child));
+    strays(cluster.directory()).into_iter().filter(|stray| !is_child(stray)).collect()
 }
 
 /// Members that still run although no `ctl up` does: they have the data and the ports of those that are to be started.
