@@ -51,7 +51,7 @@ impl Case {
         let search = match crashes {
             0 if row.topology == Topology::Graph && n > 3 => 120_000,
             0 if row.elects == Elects::Majority && n > 2 => 80_000,
-            0 if row.elects == Elects::Anyone && n > 3 => 800_000,
+            0 if row.elects == Elects::Anyone && n > 3 => 200_000,
             0 if !is_talkative(row, n) => 3_000_000,
             0 => 80_000,
             _ => 250_000,
