@@ -105,14 +105,20 @@ impl Http {
         }
     }
 
-    /// The next event that satisfies the condition.
+    /// The next event that satisfies the condition. A stream is never silent, so the wait for each line bounds nothing.
     pub async fn event_that(&mut self, fits: impl Fn(&Value) -> bool) -> (Option<String>, Value) {
-        loop {
-            let (id, _, data) = self.event().await;
-            if fits(&data) {
-                return (id, data);
+        let mut others = Vec::new();
+        let reading = async {
+            loop {
+                let (id, _, data) = self.event().await;
+                if fits(&data) {
+                    return (id, data);
+                }
+                others.push(data.to_string());
             }
-        }
+        };
+        let found = tokio::time::timeout(PATIENCE, reading).await;
+        found.unwrap_or_else(|_| panic!("no such event, but these:\n{}", others.join("\n")))
     }
 }
 
