@@ -33,7 +33,9 @@ struct Begun {
 }
 
 pub(crate) async fn run(_: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
-    let target = Target::election_only(globals)?;
+    let mut target = Target::election_only(globals)?;
+    // The cluster may have begun long ago: a member that the config does not name may lead it.
+    target.ask_listed().await;
     let scene = Scene::open(&target).await?;
     let member = match scene.found() {
         Some(_) => None,

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args, globals: &Globals, output: Output) -> Result<(), Failure> {
-    let target = Target::resolve(globals)?;
+    let target = Target::resolve_listed(globals).await?;
     let mut observer = if args.all { target.observer_of_everything() } else { target.observer() };
     let mut ids: Vec<Option<u32>> = target.endpoints.iter().map(|endpoint| endpoint.id).collect();
     let mut refused: Vec<Option<ClientError>> = target.endpoints.iter().map(|_| None).collect();

@@ -288,6 +288,8 @@ async fn the_leader_hands_over_before_it_is_removed_and_a_machine_is_replaced() 
     assert_eq!(ids, [2, 3, 4, 5], "{status}");
     let moved = cluster.live.ctl(&["transfer", "4"]).await;
     assert_eq!(moved.status.code(), Some(0), "{}", stderr(&moved));
+    let begun = cluster.live.ctl(&["bootstrap"]).await;
+    assert_eq!(begun.status.code(), Some(0), "{}", stderr(&begun));
     // Of four voters.
     cluster.live.ctl_until(&["explain"], |text| text.contains("a majority is 3")).await;
     let leader = cluster.list().await["leader"].as_u64().unwrap().to_string();
@@ -385,7 +387,8 @@ async fn the_examples_of_the_page_run() {
             if output.status.code() == Some(code.unwrap_or(0)) {
                 break;
             }
-            assert!(began.elapsed() < 3 * PATIENCE, "{line}: {}{}", stdout(&output), stderr(&output));
+            let said = format!("{}{}\n{}", stdout(&output), stderr(&output), cluster.live.logs());
+            assert!(began.elapsed() < 3 * PATIENCE, "{line}: {said}");
         }
     }
 }

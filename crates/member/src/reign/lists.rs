@@ -184,7 +184,8 @@ impl Reign {
         // No answer to a bid shows the leader any more that this member knows what was granted: it says so, and may be
         // made a voter again over the same connection.
         self.tell_list(from, out);
-        if !list.contains(me) && *list == *self.voter.list() {
+        // A newer list with this member may be proposed already: it is being added, and this message was on its way.
+        if !self.lists.known.contains(me) && *list == *self.voter.list() {
             out.announce(ReignEvent::List(ListEvent::Removed(list.stamp)));
         }
     }

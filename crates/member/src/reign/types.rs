@@ -291,7 +291,7 @@ pub enum ListEvent {
     InForce(Arc<MemberList>),
     /// At the member that was asked for a change.
     Refused(ChangeRefusal),
-    /// This member is not in the list in force, which has this stamp.
+    /// This member is not in the list in force, which has this stamp, and it has heard of no newer list.
     Removed(Stamp),
 }
 

@@ -228,6 +228,24 @@ fn a_removed_member_adopts_the_list_in_force_and_votes_no_more() {
     assert!(removed.tell(ReignCommand::Want).is_nothing(), "nor does it stand");
 }
 
+/// It waited outside the list, and hears of the list with itself from a follower before the leader's report of the list in force.
+#[test]
+fn a_member_that_is_being_added_is_not_removed_by_the_list_before() {
+    let mut one = settled(OnClose::WaitLease);
+    let (without_me, with_me) = (list_of(stamp(1, 1), &[2, 3]), list_of(stamp(1, 2), &[1, 2, 3]));
+    let report = |list: &Arc<MemberList>, in_force| Msg::List { list: Arc::clone(list), blank: false, in_force };
+    one.get(2, report(&without_me, false));
+    assert_eq!(events(&one.get(3, report(&with_me, false))), [ListEvent::Known(Arc::clone(&with_me))]);
+    assert_eq!(events(&one.get(2, report(&without_me, true))), [ListEvent::Adopted(Arc::clone(&without_me))]);
+    // That proposal came to nothing.
+    let again = list_of(stamp(1, 3), &[2, 3]);
+    let removed = ListEvent::Removed(stamp(1, 3));
+    assert_eq!(
+        events(&one.get(2, report(&again, true))),
+        [ListEvent::Known(Arc::clone(&again)), ListEvent::Adopted(again), removed]
+    );
+}
+
 #[test]
 fn a_member_that_votes_no_more_reports_to_the_leader_and_may_be_made_a_voter_again_over_the_same_connection() {
     let mut leader = affirmed();
