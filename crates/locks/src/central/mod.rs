@@ -15,7 +15,7 @@
 
 mod attach;
 mod clerk;
-mod heirs;
+mod giving;
 mod keeper;
 mod messages;
 mod notary;

@@ -14,6 +14,8 @@ use transport::{codec, connect_client};
 const FIVE: &[u32] = &[1, 2, 3, 4, 5];
 /// Processes that start once the file exists play the next version.
 const NEXT: &str = r#"[ -e "$(dirname "$0")/next" ] && export CONCLAVE_TEST_NEXT_VERSION=1"#;
+/// A lease that a busy machine does not miss.
+const PATIENT: &str = "\n[timing]\nlease = \"2s\"\nsuspect_after = \"1s\"\n";
 /// The position of a request that only the next version knows.
 const NEW_REQUEST: u32 = 99;
 
@@ -32,6 +34,8 @@ async fn new_request(live: &Live, id: u32) -> Response {
 async fn five_members_are_upgraded_one_after_the_other_while_a_leader_leads_and_a_lock_is_held() {
     let row = catalog::row(catalog::DEFAULT).unwrap();
     let mut live = Live::behind_shell(&Plan { safety: Safety::Quorum, preempt: false, ..Plan::new(5, row) }, NEXT);
+    let config = fs::read_to_string(live.cluster.config()).unwrap();
+    fs::write(live.cluster.config(), config + PATIENT).unwrap();
     live.cluster.start_all().unwrap();
     let (leader, epoch) = live.agreement(FIVE).await;
     live.voting(FIVE).await;
