@@ -33,6 +33,8 @@ pub struct LockSettings {
     pub requeue_longer: u32,
     /// Does the end of a bare session's connection end its locks (`on_close = "immediate"`)?
     pub close_ends_bare: bool,
+    /// Is a lock that was released kept ready for the same session?
+    pub reserves: bool,
     pub limits: Limits,
     /// This process start. Not chosen by the operator: the daemon sets it.
     pub incarnation: Incarnation,
@@ -81,6 +83,7 @@ impl Default for LockSettings {
             requeue_window: Duration::from_millis(100),
             requeue_longer: 0,
             close_ends_bare: false,
+            reserves: true,
             limits: Limits::default(),
             incarnation: Incarnation::default(),
         }

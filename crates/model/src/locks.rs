@@ -131,6 +131,14 @@ pub struct Times {
     pub lease: u8,
 }
 
+/// What must be seen in a model besides what all models show, so that it is not vacuous.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shows {
+    LaterClerks,
+    Heirs,
+    Reservations,
+}
+
 #[derive(Clone, Debug)]
 pub struct LockModel<P: Subject> {
     view: View,
@@ -146,8 +154,8 @@ pub struct LockModel<P: Subject> {
     pub long_turns: bool,
     /// The random word of every step. The service draws nothing: a planted bug is chosen by it.
     dice: u64,
-    /// What heirs may do must be seen.
-    pub heirs: bool,
+    /// What must be seen.
+    pub shows: Shows,
     /// Check this property alone.
     pub only: Option<&'static str>,
     initial: State<P>,

@@ -9,6 +9,7 @@ use super::keeper::Copy;
 use super::messages::{Label, Note, Place, Term};
 use super::notary::{Answer, Notary};
 use super::queues::{Heir, Queues, Waiter};
+use super::reserved::Reservations;
 use super::sessions::{Claim, Sessions};
 use super::table::Table;
 use super::taking::Taking;
@@ -25,6 +26,7 @@ pub struct Clerk {
     epoch: Epoch,
     pub(super) sessions: Sessions,
     pub(super) queues: Queues,
+    pub(super) reserved: Reservations,
     notary: Notary,
     /// Names that are held or waited for.
     names: usize,
@@ -46,6 +48,7 @@ impl Clerk {
             epoch: term.epoch,
             sessions: Sessions::default(),
             queues: Queues::default(),
+            reserved: Reservations::default(),
             notary: Notary::new(term, base),
             names: 0,
             count: 0,
@@ -66,6 +69,10 @@ impl Clerk {
 
     pub fn queues(&self) -> &Queues {
         &self.queues
+    }
+
+    pub fn reserved(&self) -> &Reservations {
+        &self.reserved
     }
 
     pub fn notary(&self) -> &Notary {
@@ -117,7 +124,7 @@ impl<O: Outbox<Central>> Desk<'_, O> {
             let session = self.clerk.sessions.open(holder.session, holder.ttl.min(longest));
             let is_heir = first == Some((name, Mode::Exclusive));
             let claim = Claim { name: name.clone(), token: Some(*token).filter(|_| !is_heir) };
-            session.insert(holder.request, claim);
+            session.take_over(holder.request, claim);
             if is_heir {
                 self.clerk.queues.join(name, Waiter::taken_over(*token, holder));
             } else if first.is_none_or(|(known, _)| known != name) {
@@ -241,8 +248,8 @@ impl<O: Outbox<Central>> Desk<'_, O> {
     }
 
     /// Is this lock held or waited for?
-    fn is_in_use(&self, name: &LockName) -> bool {
-        self.clerk.queues.has(name) || self.copy.table.is_held(name)
+    pub(super) fn is_in_use(&self, name: &LockName) -> bool {
+        self.clerk.queues.has(name) || (self.copy.table.is_held(name) && !self.clerk.reserved.has(name))
     }
 
     /// Room for one more name?
@@ -320,6 +327,7 @@ impl<O: Outbox<Central>> Desk<'_, O> {
     /// The session has expired or ended: all its locks are free, and its client is told.
     pub(super) fn end_session(&mut self, id: SessionId, by: By) {
         self.tell(id, ToClient::SessionLost);
+        self.end_reservation_of(id);
         let Some(session) = self.clerk.sessions.remove(id) else { return };
         self.out.cancel_timer(CentralTimer::Session(id));
         for (&request, claim) in session.requests() {
@@ -337,8 +345,12 @@ impl<O: Outbox<Central>> Desk<'_, O> {
         }
     }
 
-    /// An operator takes the lock from the holder with this token. False if there is none: an heir holds nothing yet.
+    /// An operator takes the lock from the holder with this token. False if there is none: an heir holds nothing yet, and neither
+    /// does the session that the lock is reserved for.
     pub(super) fn unlock(&mut self, name: &LockName, token: Token) -> bool {
+        if self.clerk.reserved.has(name) {
+            return false;
+        }
         let holder = self.copy.table.holders(name).find(|(held, _)| *held == token).map(|(_, holder)| *holder);
         let Some(holder) = holder else { return false };
         self.end_request(holder.session, holder.request, By::Clerk);

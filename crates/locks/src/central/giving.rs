@@ -38,15 +38,21 @@ impl<O: Outbox<Central>> Desk<'_, O> {
     }
 
     /// Notes an entry with the next token.
-    fn add(&mut self, (session, request): (SessionId, RequestId), name: &LockName, mode: Mode) -> Option<Token> {
+    pub(super) fn add(
+        &mut self,
+        (session, request): (SessionId, RequestId),
+        name: &LockName,
+        mode: Mode,
+    ) -> Option<Token> {
         let ttl = self.clerk.sessions.get(session)?.ttl;
+        self.make_room();
         let token = self.clerk.next_token();
         let holder = Holder { session, request, mode, ttl };
         self.note(Note::Add(Entry { name: name.clone(), token, holder }));
         Some(token)
     }
 
-    fn holds(&mut self, (session, request): (SessionId, RequestId), name: &LockName, token: Token) {
+    pub(super) fn holds(&mut self, (session, request): (SessionId, RequestId), name: &LockName, token: Token) {
         if let Some(session) = self.clerk.sessions.get_mut(session) {
             session.insert(request, Claim { name: name.clone(), token: Some(token) });
         }

@@ -21,6 +21,7 @@ mod messages;
 mod notary;
 mod queues;
 mod requests;
+mod reserved;
 mod sessions;
 mod shadow;
 mod table;
@@ -37,6 +38,7 @@ pub use keeper::{Copy, Keeper};
 pub use messages::{BATCH_MAX, CentralMsg, Chunk, Label, Note, Place, Term};
 pub use notary::Notary;
 pub use queues::{Heir, Queues, Waiter};
+pub use reserved::{Reservation, Reservations};
 pub use sessions::{Attached, Claim, Session, Sessions};
 pub use table::{Entry, Holder, Table};
 pub use taking::Taking;
@@ -162,7 +164,7 @@ impl Central {
     /// The locks that are held or waited for, from this name on; `None` if this member is not the clerk.
     pub fn locks(&self, from: Option<&LockName>, most: usize) -> Option<Vec<LockView>> {
         let (clerk, copy) = (self.clerk()?, self.keeper.copy()?);
-        let mut held = copy.table.names(from).peekable();
+        let mut held = copy.table.names(from).filter(|name| !clerk.reserved().has(name)).peekable();
         let mut waited = clerk.queues().names_from(from).peekable();
         let merged = std::iter::from_fn(|| match (held.peek(), waited.peek()) {
             (Some(one), Some(other)) if one == other => {
@@ -178,13 +180,17 @@ impl Central {
 
     /// How many grants are held and how many requests wait; `None` if this member is not the clerk.
     pub fn totals(&self) -> Option<(usize, usize)> {
-        let (entries, queues) = (self.keeper.copy()?.table.len(), self.clerk()?.queues());
-        Some((entries.saturating_sub(queues.heirs()), queues.waiters()))
+        let (entries, clerk) = (self.keeper.copy()?.table.len(), self.clerk()?);
+        let (queues, reserved) = (clerk.queues(), clerk.reserved().len());
+        Some((entries.saturating_sub(queues.heirs()).saturating_sub(reserved), queues.waiters()))
     }
 
     /// One lock; `None` if nobody holds it or waits for it, or this member is not the clerk.
     pub fn lock(&self, name: &LockName) -> Option<LockView> {
         let (clerk, copy) = (self.clerk()?, self.keeper.copy()?);
+        if clerk.reserved().has(name) {
+            return None;
+        }
         let held = copy.table.holders(name);
         let view = |(token, holder): (_, &Holder)| HolderView { session: holder.session, token, ttl: holder.ttl };
         let mode = copy.table.holders(name).map(|(_, holder)| holder.mode).next();

@@ -6,6 +6,7 @@ use algorithms::{Outbox, Span};
 use types::Token;
 
 use super::clerk::{By, Desk, fits};
+use super::messages::Place;
 use super::notary::Answer;
 use super::queues::Waiter;
 use super::sessions::Claim;
@@ -128,10 +129,10 @@ impl<O: Outbox<Central>> Desk<'_, O> {
     }
 
     fn release(&mut self, id: SessionId, (request, token): (RequestId, Token), durable: bool) {
-        let held = self.clerk.sessions.get(id).and_then(|session| session.requests().get(&request));
-        let held = held.and_then(|claim| claim.token) == Some(token);
+        let claim = self.clerk.sessions.get(id).and_then(|session| session.requests().get(&request));
+        let held = claim.is_some_and(|claim| claim.token == Some(token));
         if held {
-            self.end_request(id, request, By::Client);
+            self.let_go(id, request, token);
             // The next holder hears of it first: this one waits for nothing but the answer.
             self.answer_noted();
         }
@@ -143,6 +144,18 @@ impl<O: Outbox<Central>> Desk<'_, O> {
             self.tell(id, ToClient::Released { request });
         } else {
             self.refuse(id, request, Refusal::NotHeld);
+        }
+    }
+
+    /// The client releases what it holds. If no other session wants the lock, this one may be the next to do so again.
+    fn let_go(&mut self, id: SessionId, request: RequestId, token: Token) {
+        let Some(session) = self.clerk.sessions.get(id) else { return };
+        let Some(Claim { name, .. }) = session.requests().get(&request).cloned() else { return };
+        let place = Place { name, token };
+        let alone = self.copy.table.get(&place).is_some_and(|holder| holder.mode == Mode::Exclusive);
+        self.end_request(id, request, By::Client);
+        if alone {
+            self.reserve(id, request, &place.name);
         }
     }
 
@@ -174,8 +187,16 @@ impl<O: Outbox<Central>> Desk<'_, O> {
             return;
         }
         session.name(request);
+        let expected = self.is_expected(ask);
         match self.refusal(ask) {
-            Some(why) => self.refuse(id, request, why),
+            Some(why) => {
+                self.end_reservation_of(id);
+                self.refuse(id, request, why);
+            }
+            None if expected => {
+                self.count_in(&ask.name);
+                self.hold_reserved(&ask.name, Some(number).filter(|_| !answered));
+            }
             None => self.take_or_queue(ask),
         }
     }
@@ -201,7 +222,7 @@ impl<O: Outbox<Central>> Desk<'_, O> {
             return Some(Refusal::TooManyNames);
         }
         let waits = self.clerk.queues.waiters() - self.clerk.queues.heirs();
-        let all = self.copy.table.len().saturating_add(waits);
+        let all = (self.copy.table.len() - self.clerk.reserved.len()).saturating_add(waits);
         (all >= limits.requests).then_some(Refusal::TableFull)
     }
 

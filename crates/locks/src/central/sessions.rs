@@ -66,8 +66,18 @@ impl Session {
         self.newest = self.newest.max(request);
     }
 
+    /// The largest request that was named to this clerk.
+    pub(super) fn newest(&self) -> RequestId {
+        self.newest
+    }
+
     pub(super) fn insert(&mut self, request: RequestId, claim: Claim) {
         self.name(request);
+        self.take_over(request, claim);
+    }
+
+    /// In the table of an earlier clerk. Its client may not have named it yet: the lock may be reserved for it.
+    pub(super) fn take_over(&mut self, request: RequestId, claim: Claim) {
         self.names.insert(claim.name.clone());
         self.requests.insert(request, claim);
     }

@@ -7,6 +7,7 @@ mod limits;
 mod notary;
 mod queues;
 mod requests;
+mod reserved;
 mod right;
 mod session;
 mod sessions;

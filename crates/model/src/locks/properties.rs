@@ -1,18 +1,17 @@
 //! What must hold of the lock service, and what must be possible so that the model is not vacuous.
 
-use locks::central::{Clerk, Heir, Holder, Place};
+use locks::central::{Clerk, Heir, Holder, Place, Session};
 
 use super::{
-    Arc, Budget, Central, CentralTimer, Client, Flaw, LockModel, LockName, Mode, RequestId, SessionId, State, Subject,
-    Token,
+    Arc, Budget, Central, CentralTimer, Client, Flaw, LockModel, LockName, Mode, RequestId, SessionId, Shows, State,
+    Subject, Token,
 };
 use crate::properties::Properties;
 
 pub const EXCLUSION: &str = "M1: no two sessions act on one exclusive lock";
 pub const TOKENS: &str = "M2: the tokens with which sessions act on a lock rise";
 pub const PASSED_ON: &str = "M3: no clerk has given a lock on while a session acts on it";
-pub const ONE_HOLDER: &str =
-    "a clerk's table has one holder of an exclusive lock, and at most the first in the line as its heir";
+pub const ONE_HOLDER: &str = "a clerk's table has one holder of an exclusive lock, and at most the first in the line as its heir, or it is reserved";
 pub const NOTED: &str = "a lock that a session acts on is known to a majority";
 pub const UNDER_LEASE: &str = "a clerk answers while its lease runs";
 pub const NOT_EARLY: &str = "without the copies of a majority no office opens before all sessions have expired";
@@ -41,12 +40,34 @@ pub(super) fn of<P: Subject>(model: &LockModel<P>) -> Properties<LockModel<P>> {
     all.always(NOT_REVIVED, |_, state| !state.flaws.contains(&Flaw::Revived));
     all.always(SERVED, served);
     possible(model.budget, &mut all);
-    if model.heirs {
-        heirs(model.budget, &mut all);
-    } else if model.budget.has_bids() {
-        later_clerks(&mut all);
+    match model.shows {
+        Shows::LaterClerks if model.budget.has_bids() => later_clerks(&mut all),
+        Shows::LaterClerks => {}
+        Shows::Heirs => heirs(model.budget, &mut all),
+        Shows::Reservations => reservations(model.budget, &mut all),
     }
     all
+}
+
+/// What must be seen of reservations, from a lock on that was reserved for the second request of the first client.
+fn reservations<P: Subject>(budget: Budget, all: &mut Properties<LockModel<P>>) {
+    let later = budget.has_bids();
+    all.sometimes_if(!later, "a session acts on a lock that was reserved for it", |_, state| {
+        let notes = state.clerk().and_then(|(_, central)| central.keeper().copy()).map(|copy| copy.label.seq);
+        let [first, _] = &state.clients;
+        let acts = |request| {
+            let held = first.session.holds().find(|held| held.0 == request);
+            held.is_some_and(|(_, _, token)| first.acts().any(|(_, with)| with == token))
+        };
+        // An entry, its end and the reservation.
+        notes == Some(3) && acts(RequestId(2))
+    });
+    all.sometimes_if(later, "a later clerk has taken over a lock that was reserved", |_, state| {
+        let Some((_, central)) = state.clerk() else { return false };
+        let claims = central.clerk().filter(|clerk| clerk.epoch().0 > 1).map(Clerk::sessions);
+        let second = |session: &Session| session.requests().contains_key(&RequestId(2));
+        claims.is_some_and(|sessions| sessions.iter().any(|(_, session)| second(session)))
+    });
 }
 
 /// What must be seen of heirs.
@@ -133,12 +154,18 @@ fn mode<P: Subject>(model: &LockModel<P>, state: &State<P>, client: usize, token
     model.requests[client].get(usize::try_from(number).ok()?.checked_sub(1)?).map(|&(_, mode)| mode)
 }
 
-/// Which sessions hold locks is the same for the clerk's table, its claims and its queues.
+/// Which sessions hold locks is the same for the clerk's table, its claims and its queues. A lock that is reserved has that entry
+/// and nothing else.
 fn one_holder(central: &Central) -> bool {
     let (Some(clerk), Some(copy)) = (central.clerk(), central.keeper().copy()) else { return true };
     let claim = |holder: &Holder| clerk.sessions().get(holder.session)?.requests().get(&holder.request)?.token;
     let heir = |name: &LockName| clerk.queues().first(name)?.heir.map(|heir| heir.token);
     let sound = |(place, holder): (&Place, &Holder)| {
+        if let Some(reserved) = clerk.reserved().get(&place.name) {
+            let same =
+                (reserved.session, reserved.request, reserved.token) == (holder.session, holder.request, place.token);
+            return same && copy.table.entries(&place.name).count() == 1 && !clerk.queues().has(&place.name);
+        }
         let mut entries = copy.table.entries(&place.name).map(|(token, _)| token);
         if holder.mode != Mode::Exclusive || entries.next() == Some(place.token) {
             return claim(holder) == Some(place.token);

@@ -7,7 +7,7 @@ use types::Uid;
 use super::steps::seconds;
 use super::{
     Action, Arc, BTreeMap, BTreeSet, Breach, Budget, Client, Epoch, LockModel, LockName, LockSettings, Mode, Node,
-    Session, SessionId, State, Subject, Times, View,
+    Session, SessionId, Shows, State, Subject, Times, View,
 };
 
 /// What has happened before.
@@ -99,7 +99,7 @@ impl<P: Subject> LockModel<P> {
             lists,
             long_turns: false,
             dice,
-            heirs: false,
+            shows: Shows::LaterClerks,
             only: None,
             initial,
         };

@@ -2,6 +2,7 @@
 //! what comes out. Which bug it is, the model says by the random word, which the service itself never draws.
 
 mod heirs;
+mod reserved;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -77,9 +78,13 @@ pub(crate) enum Bug {
     HeirExpiryFreesHolder,
     /// An heir that was granted the lock by an earlier clerk is freed.
     GrantedHeirFreed,
+    /// A voter does not note the end of a reservation that another session's request ends.
+    ReservationStays,
+    /// A new clerk takes a table over without what is reserved in it, and a session may have been granted that.
+    ReservedNotTakenOver,
 }
 
-const ALL: [Bug; 31] = [
+const ALL: [Bug; 33] = [
     Bug::NothingCounts,
     Bug::GrantsAtOnce,
     Bug::NotesWithoutTable,
@@ -111,6 +116,8 @@ const ALL: [Bug; 31] = [
     Bug::TokenAgain,
     Bug::HeirExpiryFreesHolder,
     Bug::GrantedHeirFreed,
+    Bug::ReservationStays,
+    Bug::ReservedNotTakenOver,
 ];
 
 impl Bug {
@@ -227,6 +234,7 @@ impl Buggy {
                 let known = self.acks.entry(from).or_default();
                 *known = (*known).max(*seq);
             }
+            CentralMsg::Notes { notes, .. } if bug == Some(Bug::ReservationStays) => reserved::keep_reserved(notes),
             CentralMsg::Install { term, .. } | CentralMsg::Notes { term, .. } | CentralMsg::Adopt { term, .. } => {
                 let clerk = self.central.keeper().granted().filter(|(_, to)| to.id != ctx.me.id);
                 if let Some((epoch, to)) = clerk.filter(|_| bug == Some(Bug::Unfenced)) {

@@ -179,7 +179,8 @@ fn without_copies_every_session_must_have_expired() {
 #[test]
 fn a_label_has_an_epoch() {
     let first = vec![Do(Asks(1)), Settle, Do(Releases(1, RequestId(1))), Settle, Do(StepsDown(0))];
-    let second = [leads(1, 2), vec![Settle, Do(Moves(0, 1)), Settle, Do(Asks(0)), Settle, Do(StepsDown(1))]].concat();
+    let moves = vec![Settle, Do(Moves(0, 1)), Do(Moves(1, 1)), Settle, Do(Asks(0)), Settle, Do(StepsDown(1))];
+    let second = [leads(1, 2), moves].concat();
     let script = [first, second, leads(0, 2), second_asks(0)].concat();
     Case::new("seq without epoch", with(Bug::SeqAlone), script).breaks(EXCLUSION);
 }

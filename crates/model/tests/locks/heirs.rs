@@ -7,7 +7,7 @@ use model::locks::Action::{
 };
 use model::locks::Script::{self, Do, Ears, Heard, Settle};
 use model::locks::properties::{EXCLUSION, NOT_REVIVED, NOTED, TOKENS};
-use model::locks::{Budget, LockModel};
+use model::locks::{Budget, LockModel, Shows};
 
 use crate::bugs::Bug;
 use crate::cases::{Case, held, leads, with};
@@ -35,7 +35,7 @@ fn first_asks(node: usize) -> Vec<Script> {
 
 fn model(budget: Budget, script: &[Script]) -> LockModel<Central> {
     let mut model = LockModel::served(budget).after(script);
-    model.heirs = true;
+    model.shows = Shows::Heirs;
     model
 }
 

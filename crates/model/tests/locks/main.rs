@@ -4,6 +4,7 @@
 mod bugs;
 mod cases;
 mod heirs;
+mod reserved;
 
 use locks::LockName;
 use locks::central::Central;

@@ -11,8 +11,8 @@ use super::attach::{held, lost, reopen, token, wanted};
 use crate::bench::{Bench, Did, TTL, acquire, entry, label, name, open, term, whole};
 
 /// Member 1 leads three voters, and sessions 1 to 3 are open.
-fn clerk() -> Bench {
-    let mut bench = Bench::new(3, &LockSettings::default());
+pub(super) fn clerk(settings: &LockSettings) -> Bench {
+    let mut bench = Bench::new(3, settings);
     bench.grant(1, 1);
     bench.begin(1, true);
     for voter in [2, 3] {
@@ -24,13 +24,13 @@ fn clerk() -> Bench {
     bench
 }
 
-fn ack(bench: &mut Bench, epoch: u64, seq: u64) -> Did {
+pub(super) fn ack(bench: &mut Bench, epoch: u64, seq: u64) -> Did {
     bench.get(2, CentralMsg::Ack { epoch: Epoch(epoch), seq })
 }
 
 /// Session 1 holds the lock and session 2 is its heir; a majority has noted the first so many notes.
 fn contended(noted: u64) -> Bench {
-    let mut bench = clerk();
+    let mut bench = clerk(&LockSettings::default());
     bench.acquire(1, 1, "a", Mode::Exclusive);
     bench.acquire(2, 1, "a", Mode::Exclusive);
     bench.turn();
@@ -42,7 +42,7 @@ fn release(bench: &mut Bench, session: u64, token: Token) -> Did {
     bench.say(session, ToClerk::Release { request: RequestId(1), token, durable: false })
 }
 
-fn grants(did: &Did) -> Vec<(u64, Token)> {
+pub(super) fn grants(did: &Did) -> Vec<(u64, Token)> {
     let told = did.told().into_iter();
     let grants = told.filter_map(|(to, message)| match message {
         ToClient::Granted { token, .. } => Some((to, token)),
@@ -51,9 +51,9 @@ fn grants(did: &Did) -> Vec<(u64, Token)> {
     grants.collect()
 }
 
-fn entries(bench: &Bench) -> Vec<Token> {
+pub(super) fn entries(bench: &Bench, of: &str) -> Vec<Token> {
     let copy = bench.machine().keeper().copy().unwrap();
-    copy.table.entries(&name("a")).map(|(token, _)| token).collect()
+    copy.table.entries(&name(of)).map(|(token, _)| token).collect()
 }
 
 /// A clerk that has taken a table over with session 1 as the holder and session 2 as the heir. Nobody is attached.
@@ -129,7 +129,7 @@ fn the_next_heir_is_noted_with_the_end_of_the_holder() {
     let mut bench = contended(2);
     bench.acquire(3, 1, "a", Mode::Exclusive);
     release(&mut bench, 1, token(1, 1));
-    assert_eq!(entries(&bench), [token(1, 2), token(1, 3)]);
+    assert_eq!(entries(&bench, "a"), [token(1, 2), token(1, 3)]);
     let sent = bench.turn().sent();
     assert!(matches!(&sent[..], [(2, CentralMsg::Notes { first: 3, notes, .. }), _] if notes.len() == 2), "{sent:?}");
 }
@@ -139,7 +139,7 @@ fn an_heir_that_gives_up_makes_room_for_the_next_one_with_a_new_token() {
     let mut bench = contended(2);
     bench.acquire(3, 1, "a", Mode::Exclusive);
     bench.say(2, ToClerk::Withdraw { request: RequestId(1) });
-    assert_eq!(entries(&bench), [token(1, 1), token(1, 3)]);
+    assert_eq!(entries(&bench, "a"), [token(1, 1), token(1, 3)]);
     assert!(grants(&release(&mut bench, 1, token(1, 1))).is_empty(), "the note of the other heir does not count");
     bench.turn();
     assert_eq!(grants(&ack(&mut bench, 1, 4)), [(3, token(1, 3))]);
@@ -149,12 +149,12 @@ fn an_heir_that_gives_up_makes_room_for_the_next_one_with_a_new_token() {
 fn the_session_of_an_heir_expires_and_its_wait_ends_without_the_holder() {
     let mut bench = contended(2);
     bench.fire(CentralTimer::Session(SessionId(2)));
-    assert_eq!((entries(&bench), view(&bench)), (vec![token(1, 1)], Some((vec![1], vec![]))));
+    assert_eq!((entries(&bench, "a"), view(&bench)), (vec![token(1, 1)], Some((vec![1], vec![]))));
     bench.say(3, acquire(1, "a", Mode::Exclusive, Some(TTL)));
-    assert_eq!(entries(&bench).len(), 2);
+    assert_eq!(entries(&bench, "a").len(), 2);
     let did = bench.fire(CentralTimer::Wait(SessionId(3), RequestId(1)));
     assert!(did.told().contains(&(3, ToClient::Refused { request: RequestId(1), why: Refusal::TimedOut })));
-    assert_eq!((entries(&bench), bench.machine().totals()), (vec![token(1, 1)], Some((1, 0))));
+    assert_eq!((entries(&bench, "a"), bench.machine().totals()), (vec![token(1, 1)], Some((1, 0))));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn people_see_an_heir_as_the_first_waiter_and_cannot_unlock_it() {
     assert_eq!(view(&bench), Some((vec![1], vec![2, 3])));
     assert_eq!(bench.machine().totals(), Some((1, 2)));
     bench.tell(ServiceCommand::Unlock { name: name("a"), token: token(1, 2) });
-    assert_eq!(entries(&bench).len(), 2);
+    assert_eq!(entries(&bench, "a").len(), 2);
 }
 
 #[test]
@@ -172,10 +172,10 @@ fn readers_and_slots_have_no_heirs() {
     for (holder, waiter) in
         [(Mode::Shared, Mode::Exclusive), (Mode::Exclusive, Mode::Shared), (Mode::Slots(1), Mode::Slots(1))]
     {
-        let mut bench = clerk();
+        let mut bench = clerk(&LockSettings::default());
         bench.acquire(1, 1, "a", holder);
         bench.acquire(2, 1, "a", waiter);
-        assert_eq!(entries(&bench).len(), 1, "{waiter:?} behind {holder:?}");
+        assert_eq!(entries(&bench, "a").len(), 1, "{waiter:?} behind {holder:?}");
     }
 }
 
@@ -185,7 +185,7 @@ fn a_holder_and_an_heir_that_were_taken_over_keep_all_others_out() {
     bench.fire(CentralTimer::Requeue);
     bench.say(3, open(3, 2, 1));
     assert!(grants(&bench.acquire(3, 1, "a", Mode::Exclusive)).is_empty());
-    assert_eq!((view(&bench), entries(&bench).len()), (Some((vec![1], vec![2, 3])), 2));
+    assert_eq!((view(&bench), entries(&bench, "a").len()), (Some((vec![1], vec![2, 3])), 2));
     // Both sessions have their whole time to live.
     let ttl = |session| bench.driver.timers().get(CentralTimer::Session(SessionId(session)));
     assert_eq!((ttl(1), ttl(2)), (Some(TTL), Some(TTL)));
@@ -196,7 +196,7 @@ fn an_heir_that_was_granted_the_lock_by_an_earlier_clerk_says_so() {
     let mut bench = taken_over();
     let did = bench.say(2, reopen(2, (2, 2), vec![held(1, "a", token(1, 2))], vec![]));
     assert_eq!(lost(&did.told()), []);
-    assert_eq!((view(&bench), entries(&bench)), (Some((vec![2], vec![])), vec![token(1, 2)]));
+    assert_eq!((view(&bench), entries(&bench, "a")), (Some((vec![2], vec![])), vec![token(1, 2)]));
     // A release that its client waits to be durable: it names the lock still.
     let did = bench.say(1, reopen(1, (2, 2), vec![held(1, "a", token(1, 1))], vec![]));
     assert_eq!(lost(&did.told()), [RequestId(1)]);
@@ -217,7 +217,7 @@ fn a_holder_that_names_the_lock_keeps_it_and_its_heir() {
     assert!(grants(&did).is_empty() && lost(&did.told()).is_empty());
     assert_eq!(view(&bench), Some((vec![1], vec![2])));
     bench.say(2, reopen(2, (2, 3), vec![], vec![]));
-    assert_eq!((view(&bench), entries(&bench)), (Some((vec![1], vec![])), vec![token(1, 1)]));
+    assert_eq!((view(&bench), entries(&bench, "a")), (Some((vec![1], vec![])), vec![token(1, 1)]));
 }
 
 #[test]
@@ -235,16 +235,16 @@ fn a_member_of_an_earlier_build_sees_no_table_with_heirs() {
     let knows = |peer: u32, knows: bool| ServiceCommand::KnowsHeirs { peer: algorithms::NodeId(peer), knows };
     let mut bench = contended(2);
     bench.tell(knows(3, false));
-    assert_eq!((entries(&bench), view(&bench)), (vec![token(1, 1)], Some((vec![1], vec![2]))));
+    assert_eq!((entries(&bench, "a"), view(&bench)), (vec![token(1, 1)], Some((vec![1], vec![2]))));
     bench.report(3, 1, Some(label(1, 2)));
     let sent = bench.turn().sent();
     let whole = |message: &CentralMsg| matches!(message, CentralMsg::Install { chunk, .. } if chunk.entries.len() == 1);
     assert!(sent.iter().any(|(to, message)| *to == 3 && whole(message)), "no notes with heirs: {sent:?}");
     assert!(grants(&release(&mut bench, 1, token(1, 1))).is_empty());
-    assert_eq!(entries(&bench), [token(1, 3)]);
+    assert_eq!(entries(&bench, "a"), [token(1, 3)]);
     bench.tell(knows(3, true));
     bench.acquire(1, 2, "a", Mode::Exclusive);
-    assert_eq!(entries(&bench).len(), 2);
+    assert_eq!(entries(&bench, "a").len(), 2);
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn all_requests_of_a_turn_go_out_in_one_batch_and_the_next_batch_does_not_wait()
 
 #[test]
 fn a_remove_waits_for_the_next_add_or_for_a_heartbeat() {
-    let mut bench = clerk(3, &LockSettings::default());
+    let mut bench = clerk(3, &LockSettings { reserves: false, ..LockSettings::default() });
     bench.acquire(1, 1, "a", Mode::Exclusive);
     bench.turn();
     ack(&mut bench, 2, 1);
@@ -142,7 +142,7 @@ fn with_a_spread_of_five_voters_two_get_notes_at_once_and_all_where_fewer_follow
 
 #[test]
 fn a_durable_release_is_answered_when_a_majority_has_noted_it() {
-    let mut bench = clerk(3, &LockSettings::default());
+    let mut bench = clerk(3, &LockSettings { reserves: false, ..LockSettings::default() });
     bench.acquire(1, 1, "a", Mode::Exclusive);
     bench.turn();
     ack(&mut bench, 2, 1);

@@ -56,6 +56,10 @@ impl Buggy {
                 let kept = entries(table).filter(|entry| !is_heir(table, entry)).collect();
                 self.keep(ctx, kept);
             }
+            (Bug::ReservedNotTakenOver, Input::Command(ServiceCommand::OfficeBegan { .. })) => {
+                let kept = entries(table).filter(|entry| entry.holder.request == RequestId(1)).collect();
+                self.keep(ctx, kept);
+            }
             (Bug::HeirBeforeHolder, Input::Command(ServiceCommand::OfficeBegan { .. })) => {
                 let kept = entries(table).filter(|entry| !has_heir(table, entry)).collect();
                 self.keep(ctx, kept);
