@@ -297,6 +297,7 @@ impl Central {
             && let Some(mut desk) = self.desk(ctx, out)
         {
             desk.forget_heirs();
+            desk.end_reservations();
         }
     }
 

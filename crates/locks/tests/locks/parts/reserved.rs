@@ -1,5 +1,6 @@
 //! A released lock is kept ready for the session that had it.
 
+use algorithms::NodeId;
 use locks::central::CentralMsg;
 use locks::service::{LockSettings, ServiceCommand, ServiceEvent, StreamId};
 use locks::wire::{Mode, Refusal, RequestId, ToClerk, ToClient};
@@ -116,6 +117,22 @@ fn a_session_with_another_lock_gets_none_and_none_comes_of_a_shared_lock() {
     bench.acquire(2, 1, "s", Mode::Shared);
     release(&mut bench, 2, 1, token(1, 5));
     assert!(entries(&bench, "s").is_empty());
+}
+
+/// A clerk of an earlier build would refuse the expected request as one that was named before.
+#[test]
+fn there_is_none_beside_a_member_of_an_earlier_build() {
+    let mut bench = noted();
+    let old = |knows| ServiceCommand::KnowsHeirs { peer: NodeId(3), knows };
+    bench.tell(old(false));
+    assert!(entries(&bench, "a").is_empty());
+    bench.acquire(1, 2, "a", Mode::Exclusive);
+    release(&mut bench, 1, 2, token(1, 3));
+    assert!(entries(&bench, "a").is_empty());
+    bench.tell(old(true));
+    bench.acquire(1, 3, "a", Mode::Exclusive);
+    release(&mut bench, 1, 3, token(1, 4));
+    assert_eq!(entries(&bench, "a"), [token(1, 5)]);
 }
 
 #[test]
