@@ -11,7 +11,8 @@
 //! - [`table`]: who holds what. [`keeper`]: a voter's copy of it; `shadow`: a table that arrives in parts.
 //! - [`taking`]: from the beginning of a reign to the first grant.
 //! - [`clerk`]: the office: [`sessions`], [`queues`], tokens, and [`notary`], which counts what voters acknowledge.
-//! - `requests` and `attach`: what clients ask of the clerk. `heirs`: a lock is given on.
+//! - `requests` and `attach`: what clients ask of the clerk. `giving`: a lock is given, and given on to its heir. `reserved`: a
+//!   released lock is kept ready for the session that had it.
 
 mod attach;
 mod clerk;

@@ -1,7 +1,7 @@
 //! The table of holders: which sessions hold which locks. The clerk has one, and so has every voter that copies it.
 //!
-//! A lock that one session holds alone may have two entries. The one with the smaller token is the holder's. The other one is the
-//! **heir**'s: the session that gets the lock next. When the holder's entry is removed, the heir is the holder.
+//! A lock that one session holds alone may have two entries. The entry with the smaller token is the holder's. The entry with
+//! the larger token is that of the **heir**: the session that gets the lock next. When the holder's entry is removed, the heir is the holder.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
