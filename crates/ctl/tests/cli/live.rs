@@ -31,8 +31,11 @@ async fn a_bench_tells_what_its_slowest_trial_waited_for() {
         let samples: Vec<f64> = document["samples_ms"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
         assert_eq!(samples.len(), 2, "{document}");
         assert!(document["discarded"].is_u64(), "{document}");
-        let eof: Vec<f64> =
-            document["eof_ms"]["samples"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+        let samples_of = |times: &str| -> Vec<f64> {
+            document[times]["samples"].as_array().unwrap().iter().filter_map(Value::as_f64).collect()
+        };
+        let (noticed, announced, eof) = (samples_of("noticed_ms"), samples_of("announced_ms"), samples_of("eof_ms"));
+        assert!(noticed.len() == 2 && noticed.iter().zip(&announced).all(|(first, last)| first <= last), "{document}");
         assert_eq!(eof.len(), 2, "{document}");
         let median = document["eof_median_ms"].as_f64().unwrap();
         assert!((median - f64::midpoint(eof[0], eof[1])).abs() < 1e-9, "{document}");

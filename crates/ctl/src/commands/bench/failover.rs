@@ -2,7 +2,7 @@
 //!
 //! The clock starts before the fault and stops when all survivors have reported the new leader on their event streams.
 //! Every stream is awaited, and each event is stamped as it arrives. The stream of a killed leader ends when the kernel
-//! has ended its process; no member can notice its end earlier.
+//! has closed its files: those to members first, then the one to this process.
 
 mod course;
 mod crowd;
@@ -34,14 +34,15 @@ const ALL_OF: &str = "all-";
 
 /// Measure the time from a leader's failure until all survivors report its successor
 ///
-/// Runs a cluster of its own in a temporary directory. After each trial the old leader is restarted with its data, and
-/// all members agree on it again before the next trial. If members left the leader before the fault, the trial is
-/// discarded and repeated. A trial begins when no write to disk of the trial before is under way. EOF is the median
-/// time from the SIGKILL until the killed leader's connection to this command ended: the kernel's share, which no
-/// failover can undercut. The line below the table shows what the slowest trial waited for, by the members' own
-/// ledgers. `all-mesh` measures all algorithms of a mesh: their clusters run at the same time and have a trial in turn, so that
-/// a load that comes and goes meets all of them. MESSAGES are those of the survivors, per trial; ELECTION are those of the
-/// election that found the successor, and THEORY what that election may cost.
+/// Runs a cluster of its own in a temporary directory. After each trial the old leader is restarted with its data, and all
+/// members agree on it again before the next trial. If members left the leader before the fault, the trial is discarded and
+/// repeated. A trial begins when no write to disk of the trial before is under way. EOF is the median time from the SIGKILL
+/// until this command read the end of the killed leader's connection. The kernel closes connections to members first, so
+/// survivors may have elected by then; a line below the table shows when the first of them had left the leader, which is mostly
+/// the kernel's share. Another line shows what the slowest trial waited for, by the members' own ledgers. `all-mesh` measures
+/// all algorithms of a mesh: their clusters run at the same time and have a trial in turn, so that a load that comes and goes
+/// meets all of them. MESSAGES are those of the survivors, per trial; ELECTION are those of the election that found the
+/// successor, and THEORY what that election may cost.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   ctl bench failover

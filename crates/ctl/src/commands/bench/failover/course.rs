@@ -21,8 +21,11 @@ pub(super) struct Course {
     /// A survivor had left the old leader before the fault.
     spoiled: bool,
     machine: Machine,
-    /// When the old leader's stream ended here, from the fault: the first visible sign that its process has ended.
+    /// When the old leader's stream ended here, from the fault. Its connections to members end earlier, and members then need the
+    /// processors on which this process would read it.
     pub(super) eof: Option<Duration>,
+    /// From the fault to when the first survivor left the old leader, by its own stamp.
+    noticed: Option<Duration>,
 }
 
 /// The last report of a survivor since the fault.
@@ -45,6 +48,8 @@ pub(super) struct Ending {
     pub(super) last: Seen,
     /// From the fault to the last survivor's announcement, by the members' stamps: nothing that is read late here is in it.
     pub(super) announced: Duration,
+    /// From the fault to when the first survivor left the old leader, by its own stamp.
+    pub(super) noticed: Duration,
 }
 
 impl Course {
@@ -55,7 +60,7 @@ impl Course {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (start_wall_ms, last, spoiled) = (wall.as_millis() as u64, vec![None; endpoints], false);
         let (start_boot, start) = (boot_clock(), Instant::now());
-        Course { old, survivors, start, start_wall_ms, start_boot, last, spoiled, machine, eof: None }
+        Course { old, survivors, start, start_wall_ms, start_boot, last, spoiled, machine, eof: None, noticed: None }
     }
 
     pub(super) fn take(&mut self, report: &Report) {
@@ -65,6 +70,9 @@ impl Course {
                 self.spoiled |= self.is_too_early(report.when, announcement.wall_ms, transition);
                 let (leader, leads) = (transition.leader(), transition.leads());
                 let announced = Duration::from_nanos(announcement.boot_ns).saturating_sub(self.start_boot);
+                if leader != Some(self.old) {
+                    self.noticed = Some(self.noticed.map_or(announced, |first| first.min(announced)));
+                }
                 let member = announcement.member;
                 self.last[report.at] = Some(Seen { member, leader, leads, after, announced });
             }
@@ -109,7 +117,8 @@ impl Course {
         let agreed = seen.iter().all(|seen| seen.leader == Some(successor));
         let last = *seen.iter().max_by_key(|seen| seen.after)?;
         let announced = seen.iter().map(|seen| seen.announced).max()?;
-        (successor != self.old && claimed && agreed).then_some(Ending { successor, last, announced })
+        let noticed = self.noticed?;
+        (successor != self.old && claimed && agreed).then_some(Ending { successor, last, announced, noticed })
     }
 }
 
@@ -166,6 +175,22 @@ pub(super) mod tests {
         assert!(!ended.is_spoiled());
         let bystander = course(&[(2, None, -5, -5), (0, Some(2), 1, 1), (1, Some(2), 1, 2)]);
         assert!(bystander.ending().is_some() && !bystander.is_spoiled(), "the old leader's own words do not count");
+    }
+
+    #[test]
+    fn the_first_survivor_that_left_the_old_leader_by_its_own_stamp_has_noticed_first() {
+        let mut course = begun();
+        let stamps = [(0, Some(3), 1), (1, None, 7), (0, None, 5), (1, Some(2), 8), (0, Some(2), 9)];
+        for (at, leader, stamp_ms) in stamps {
+            let mut report = report(&course, at, leader, 1, 10);
+            let stamp = course.start_boot + Duration::from_millis(stamp_ms);
+            if let News::Became { announcement, .. } = &mut report.news {
+                announcement.boot_ns = u64::try_from(stamp.as_nanos()).unwrap();
+            }
+            course.take(&report);
+        }
+        let Ending { announced, noticed, .. } = course.ending().unwrap();
+        assert_eq!([noticed, announced], [5, 9].map(Duration::from_millis));
     }
 
     #[test]

@@ -33,6 +33,8 @@ struct Document<'a> {
     eof_median_ms: Option<f64>,
     /// From the SIGKILL to the end of the killed leader's stream; null after other faults.
     eof_ms: Option<Times<'a>>,
+    /// From the fault to when the first survivor left the old leader, by its own stamp.
+    noticed_ms: Times<'a>,
     /// From the fault to the last survivor's announcement, by the members' stamps.
     announced_ms: Times<'a>,
     /// The same beside `watchers` watchers or `streams` HTTP streams of events, half of which never read; null without them.
@@ -117,6 +119,7 @@ struct Figures<'a> {
     plan: &'a Plan,
     samples: &'a Samples,
     took: Summary,
+    noticed: Summary,
     announced: Summary,
     eof: Option<Summary>,
     watched: Option<Summary>,
@@ -130,6 +133,7 @@ impl<'a> Figures<'a> {
             plan,
             samples,
             took: summary(&samples.ms)?,
+            noticed: summary(&samples.noticed_ms)?,
             announced: summary(&samples.announced_ms)?,
             eof: summary(&samples.eof_ms),
             watched: summary(&samples.watched_ms),
@@ -155,6 +159,7 @@ impl<'a> Figures<'a> {
             samples_ms: &samples.ms,
             eof_median_ms: self.eof.map(|eof| eof.median),
             eof_ms: self.eof.map(|eof| Times::of(eof, &samples.eof_ms)),
+            noticed_ms: Times::of(self.noticed, &samples.noticed_ms),
             announced_ms: Times::of(self.announced, &samples.announced_ms),
             watched_ms: self.watched.map(|watched| Times::of(watched, &samples.watched_ms)),
             watchers: args.watchers,
@@ -189,6 +194,8 @@ impl<'a> Figures<'a> {
         let in_words = |of: Summary| format!("{:.3} ms, {:.3} to {:.3}", of.median, of.min, of.max);
         let mut lines = Vec::new();
         if alone {
+            let noticed = in_words(self.noticed);
+            lines.push(format!("the first survivor had left the leader, by its own stamp, after: {noticed}"));
             lines.push(format!("announced by the last survivor, by its own stamp: {}", in_words(self.announced)));
         }
         if let Some(watched) = self.watched {

@@ -26,6 +26,8 @@ pub(super) struct Samples {
     pub(super) ms: Vec<f64>,
     /// From the fault to the end of the old leader's stream; for killed leaders only.
     pub(super) eof_ms: Vec<f64>,
+    /// From the fault to when the first survivor left the old leader, by its own stamp.
+    pub(super) noticed_ms: Vec<f64>,
     /// From the fault to the last survivor's announcement of the new leader, by the members' stamps.
     pub(super) announced_ms: Vec<f64>,
     /// The same in trials beside watchers or streams of events, half of which never read.
@@ -166,6 +168,7 @@ impl Subject {
 impl Samples {
     fn add(&mut self, course: &Course, ending: &Ending, before: &[MemberStatus], after: &[MemberStatus]) {
         self.ms.push(milliseconds(ending.last.after));
+        self.noticed_ms.push(milliseconds(ending.noticed));
         self.announced_ms.push(milliseconds(ending.announced));
         self.eof_ms.extend(course.eof.map(milliseconds));
         self.messages.push(sent(after).saturating_sub(sent(before)));
