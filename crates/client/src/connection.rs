@@ -166,16 +166,13 @@ impl Client {
         let mut all = LedgerPage::default();
         loop {
             let after = all.entries.last().map(|entry| entry.sequence);
-            let Response::History(mut page) = self.request(Request::History { after }).await? else {
+            let Response::History(page) = self.request(Request::History { after }).await? else {
                 return Err(ClientError::Unexpected);
             };
-            let ends = !page.more || page.entries.is_empty();
-            all.entries.append(&mut page.entries);
-            all.troubles = page.troubles;
-            if after.is_none() {
-                all.proof = page.proof;
+            if !all.append(page) {
+                return Err(ClientError::Unexpected);
             }
-            if ends {
+            if !all.more {
                 return Ok(all);
             }
         }
@@ -273,13 +270,13 @@ impl Client {
         let mut all = LockPage::default();
         loop {
             let after = all.locks.last().map(|lock| lock.name.clone());
-            let Response::Locks(mut page) = self.request(Request::Locks { only: only.clone(), after }).await? else {
+            let Response::Locks(page) = self.request(Request::Locks { only: only.clone(), after }).await? else {
                 return Err(ClientError::Unexpected);
             };
-            let ends = !page.more || page.locks.is_empty() || only.is_some();
-            all.epoch = page.epoch;
-            all.locks.append(&mut page.locks);
-            if ends {
+            if !all.append(page) {
+                return Err(ClientError::Unexpected);
+            }
+            if !all.more || only.is_some() {
                 return Ok(all);
             }
         }

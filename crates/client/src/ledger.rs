@@ -96,6 +96,26 @@ pub struct LedgerPage {
     pub proof: LedgerProof,
 }
 
+/// Several times what a member keeps: it drops its oldest entries.
+const ENTRIES_MAX: usize = 1 << 17;
+
+impl LedgerPage {
+    /// Appends the page that the member sent next. False if it goes back, or makes these more entries than any member keeps: asking
+    /// that member for the next page might never end.
+    pub(crate) fn append(&mut self, mut page: LedgerPage) -> bool {
+        let last = self.entries.last().map(|entry| entry.sequence);
+        let sequences = last.into_iter().chain(page.entries.iter().map(|entry| entry.sequence));
+        let goes_on = sequences.is_sorted_by(|a, b| a < b);
+        if last.is_none() {
+            self.proof = page.proof;
+        }
+        self.more = page.more && !page.entries.is_empty();
+        self.troubles = page.troubles;
+        self.entries.append(&mut page.entries);
+        goes_on && self.entries.len() <= ENTRIES_MAX
+    }
+}
+
 /// The beginning of a SHA-256 over the bytes of a record.
 pub type LedgerHash = [u8; 16];
 
@@ -150,6 +170,37 @@ mod tests {
             }
             assert_eq!(told, voters);
         }
+    }
+
+    #[test]
+    fn a_member_whose_pages_go_back_or_never_end_is_believed_no_further() {
+        let entry = |sequence| {
+            let kind = LedgerKind::Started { incarnation: 1, last_alive_ms: None };
+            LedgerEntry { sequence, wall_ms: 0, boot_ns: 0, boot_id: [0; 16], kind }
+        };
+        let page = |sequences: std::ops::RangeInclusive<u64>| LedgerPage {
+            entries: sequences.map(entry).collect(),
+            more: true,
+            ..LedgerPage::default()
+        };
+        let mut all = LedgerPage::default();
+        assert!(all.append(page(1..=1000)) && all.more);
+        assert!(all.append(page(1003..=1004)), "two entries were lost");
+        assert!(all.clone().append(LedgerPage::default()), "the entries after these were dropped meanwhile");
+        for again in [2..=1005, 1004..=1005] {
+            assert!(!all.clone().append(page(again)));
+        }
+        let swapped = LedgerPage { entries: vec![entry(1006), entry(1005)], ..LedgerPage::default() };
+        assert!(!all.clone().append(swapped));
+
+        let most = ENTRIES_MAX as u64;
+        assert!(all.append(page(1005..=most + 2)) && all.entries.len() == ENTRIES_MAX);
+        assert!(!all.append(page(most + 3..=most + 3)), "more than any member keeps");
+        let mut empty = LedgerPage::default();
+        assert!(
+            empty.append(LedgerPage { more: true, ..LedgerPage::default() }) && !empty.more,
+            "an empty page is the last"
+        );
     }
 
     #[test]

@@ -220,6 +220,22 @@ pub struct LockPage {
     pub more: bool,
 }
 
+/// No config may allow more names.
+const LOCKS_MAX: usize = 1_000_000;
+
+impl LockPage {
+    /// Appends the page that the member sent next. False if it goes back, or makes these more locks than any member has: asking that
+    /// member for the next page might never end.
+    pub(crate) fn append(&mut self, mut page: LockPage) -> bool {
+        let last = self.locks.last().map(|lock| lock.name.clone());
+        let goes_on = last.iter().chain(page.locks.iter().map(|lock| &lock.name)).is_sorted_by(|a, b| a < b);
+        self.epoch = page.epoch;
+        self.more = page.more && !page.locks.is_empty();
+        self.locks.append(&mut page.locks);
+        goes_on && self.locks.len() <= LOCKS_MAX
+    }
+}
+
 /// One lock that is held or waited for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LockStatus {
@@ -462,6 +478,26 @@ mod tests {
     fn every_request_has_its_line_in_the_access_table() {
         let line = |request: &Request| (request.name(), request.access(), request.order().is_some());
         assert_eq!(Request::ALL.iter().map(line).collect::<Vec<_>>(), ACCESS);
+    }
+
+    #[test]
+    fn a_member_whose_pages_of_locks_go_back_is_believed_no_further() {
+        let page = |names: &[&str]| {
+            let lock = |name: &&str| LockStatus {
+                name: LockName::new(name).unwrap(),
+                mode: Mode::Exclusive,
+                holders: Vec::new(),
+                waiters: Vec::new(),
+            };
+            LockPage { epoch: 3, locks: names.iter().map(lock).collect(), more: true }
+        };
+        let mut all = LockPage::default();
+        assert!(all.append(page(&["a", "b"])) && all.append(page(&["d"])) && all.more);
+        for again in [["a", "e"], ["d", "e"], ["f", "e"]] {
+            assert!(!all.clone().append(page(&again)), "{again:?}");
+        }
+        assert!(all.append(page(&[])) && !all.more, "an empty page is the last");
+        assert_eq!((all.epoch, all.locks.len()), (3, 3));
     }
 
     #[test]
