@@ -10,6 +10,7 @@ mod guard_handle;
 mod message;
 pub(crate) mod process;
 mod progress;
+mod schedule;
 mod signals;
 mod tree;
 

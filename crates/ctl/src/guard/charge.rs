@@ -9,6 +9,7 @@ use std::time::Duration;
 use client::Alarm;
 use types::since_boot;
 
+use super::schedule::Schedule;
 use super::signals::Signals;
 use super::{Deadlines, GuardHandle, Report};
 use crate::failure::{Exit, Failure, remark};
@@ -30,13 +31,11 @@ pub(crate) struct Terms<'a> {
 pub(crate) struct Charge {
     guard: GuardHandle,
     alarm: Alarm,
-    deadlines: Deadlines,
+    schedule: Schedule,
     grace: Duration,
     handover: Duration,
     /// Why the right to run is lost, or ends when the command has stopped.
     lost: Option<String>,
-    /// When the command is killed, or at the hard deadline if that is earlier.
-    kill_at: Option<Duration>,
     /// The right to run lasts until the command has stopped: confirmations still count.
     hands_over: bool,
 }
@@ -61,10 +60,11 @@ pub(crate) enum End {
 impl Charge {
     pub(crate) fn start(terms: &Terms<'_>) -> io::Result<Self> {
         let Terms { command, environment, attachment, deadlines, grace, handover } = *terms;
+        let schedule = Schedule::new(deadlines);
         let mut alarm = Alarm::never_late()?;
-        alarm.set(Some(deadlines.soft))?;
+        alarm.set(Some(schedule.due_at()))?;
         let guard = GuardHandle::start(command, environment, attachment, deadlines, grace)?;
-        Ok(Charge { guard, alarm, deadlines, grace, handover, lost: None, kill_at: None, hands_over: false })
+        Ok(Charge { guard, alarm, schedule, grace, handover, lost: None, hands_over: false })
     }
 
     pub(crate) fn is_lost(&self) -> bool {
@@ -76,10 +76,9 @@ impl Charge {
         if self.is_lost() {
             return Ok(());
         }
-        self.deadlines = self.deadlines.later(deadlines);
-        let due = self.kill_at.map_or(self.deadlines.soft, |wanted| self.deadlines.kill_at(wanted));
-        self.alarm.set(Some(due))?;
-        self.guard.renew(self.deadlines);
+        self.schedule.renew(deadlines);
+        self.alarm.set(Some(self.schedule.due_at()))?;
+        self.guard.renew(self.schedule.deadlines());
         Ok(())
     }
 
@@ -90,7 +89,7 @@ impl Charge {
 
     /// Stops the command at its soft deadline: the rest until the hard one is its grace.
     pub(crate) fn give_up_late(&mut self, why: String) -> io::Result<()> {
-        self.stop(why, self.deadlines.hard)
+        self.stop(why, self.schedule.deadlines().hard)
     }
 
     /// Stops the command, which has the grace of a handover: what gave the right to run waits for its end.
@@ -108,11 +107,9 @@ impl Charge {
             return Ok(());
         }
         self.hands_over = false;
-        let kill_at = self.kill_at.unwrap_or(kill_at).min(kill_at);
-        self.kill_at = Some(kill_at);
         self.lost.get_or_insert(why);
-        self.guard.stop(kill_at);
-        self.alarm.set(Some(self.deadlines.kill_at(kill_at)))
+        self.guard.stop(self.schedule.stop(kill_at));
+        self.alarm.set(Some(self.schedule.due_at()))
     }
 
     /// Passes signals on until something happens that the caller must know. Cancel-safe.

@@ -13,18 +13,6 @@ pub(crate) struct Deadlines {
     pub(crate) hard: Duration,
 }
 
-impl Deadlines {
-    /// A granted deadline is never taken back.
-    pub(crate) fn later(self, other: Deadlines) -> Deadlines {
-        if other.hard > self.hard { other } else { self }
-    }
-
-    /// When processes that got SIGTERM are killed: never after the hard deadline, whatever grace they have.
-    pub(crate) fn kill_at(self, wanted: Duration) -> Duration {
-        wanted.min(self.hard)
-    }
-}
-
 /// From `ctl` to the guard. The end of the stream means that `ctl` has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Order {
@@ -53,28 +41,4 @@ pub(crate) enum Report {
         code: u8,
         stopped: bool,
     },
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ms(time: u64) -> Duration {
-        Duration::from_millis(time)
-    }
-
-    #[test]
-    fn a_grace_does_not_reach_beyond_the_hard_deadline() {
-        let deadlines = Deadlines { soft: ms(800), hard: ms(1000) };
-        for (wanted, expected) in [(900, 900), (1000, 1000), (1001, 1000), (9000, 1000)] {
-            assert_eq!(deadlines.kill_at(ms(wanted)), ms(expected), "{wanted}");
-        }
-    }
-
-    #[test]
-    fn deadlines_only_move_on() {
-        let (early, late) = (Deadlines { soft: ms(1), hard: ms(5) }, Deadlines { soft: ms(2), hard: ms(6) });
-        assert_eq!(early.later(late), late);
-        assert_eq!(late.later(early), late);
-    }
 }

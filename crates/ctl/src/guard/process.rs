@@ -19,7 +19,8 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::signal::unix::{SignalKind, signal};
 use types::since_boot;
 
-use super::message::{Deadlines, Order, Report};
+use super::message::{Order, Report};
+use super::schedule::Schedule;
 use super::tree;
 use crate::failure::{Exit, Failure};
 
@@ -48,8 +49,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         .into_iter()
         .collect::<io::Result<Vec<_>>>()
         .map_err(internal)?;
-    let mut guard =
-        Guard { orders, reports, deadlines, grace, child: None, code: 0, stopped: false, kill_at: None, look_at: None };
+    let schedule = Schedule::new(deadlines);
+    let mut guard = Guard { orders, reports, schedule, grace, child: None, code: 0, stopped: false, look_at: None };
     let report = match guard.start(&args.command, stdin) {
         Ok(()) => guard.watch().await.map_err(internal)?,
         Err(report) => report,
@@ -95,22 +96,20 @@ async fn next(orders: &mut Lines<BufReader<OwnedReadHalf>>) -> Option<Order> {
 struct Guard {
     orders: Lines<BufReader<OwnedReadHalf>>,
     reports: OwnedWriteHalf,
-    deadlines: Deadlines,
+    schedule: Schedule,
     grace: Duration,
     /// Set until it is reaped.
     child: Option<Pid>,
     code: u8,
     stopped: bool,
-    /// The processes got SIGTERM, and are killed at this time, or at the hard deadline if that is earlier.
-    kill_at: Option<Duration>,
-    /// They were killed; when to look for processes that are left.
+    /// All processes were killed; when to look for processes that are left.
     look_at: Option<Duration>,
 }
 
 impl Guard {
     fn start(&mut self, command: &[OsString], stdin: OwnedFd) -> Result<(), Report> {
         let failed = |code, reason: String| Report::Failed { code, reason };
-        if since_boot() >= self.deadlines.soft {
+        if since_boot() >= self.schedule.due_at() {
             return Err(Report::Ended { code: 0, stopped: true });
         }
         let Some((program, arguments)) = command.split_first() else {
@@ -163,7 +162,7 @@ impl Guard {
     fn obey(&mut self, order: Option<Order>) {
         match order {
             Some(Order::Start { .. }) => {}
-            Some(Order::Renew(deadlines)) => self.deadlines = self.deadlines.later(deadlines),
+            Some(Order::Renew(deadlines)) => self.schedule.renew(deadlines),
             Some(Order::Stop { kill_at }) => self.give_up(kill_at),
             Some(Order::Signal(number)) => self.pass_on(number),
             // `ctl` has ended.
@@ -172,16 +171,15 @@ impl Guard {
     }
 
     fn wakes_at(&self) -> Duration {
-        let kill_at = self.kill_at.map(|wanted| self.deadlines.kill_at(wanted));
-        self.look_at.or(kill_at).unwrap_or(self.deadlines.soft)
+        self.look_at.unwrap_or_else(|| self.schedule.due_at())
     }
 
     fn due(&mut self) {
-        if self.kill_at.is_none() {
-            self.give_up(self.deadlines.hard);
-        } else {
+        if self.schedule.is_stopped() {
             tree::signal_all(Signal::KILL);
             self.look_at = Some(since_boot() + tree::LOOK_AGAIN);
+        } else {
+            self.give_up(self.schedule.deadlines().hard);
         }
     }
 
@@ -192,8 +190,8 @@ impl Guard {
 
     /// Sends SIGTERM to all, once; an earlier time to kill still counts.
     fn stop(&mut self, kill_at: Duration) {
-        let asked = self.kill_at.is_some();
-        self.kill_at = Some(self.kill_at.unwrap_or(kill_at).min(kill_at));
+        let asked = self.schedule.is_stopped();
+        self.schedule.stop(kill_at);
         if !asked {
             tree::signal_all(Signal::TERM);
             // A stopped process handles no other signal until it gets this one.
