@@ -29,7 +29,8 @@ fn tests() -> Vec<PathBuf> {
     crates.map(|entry| entry.unwrap().path().join("tests")).filter(|path| path.is_dir()).collect()
 }
 
-/// `package(P) & test(/^M::/)` as (P, M), of every override; and whether the override gives the test all threads.
+/// `package(P) & test(/^M::/)` as (P, M), of every override in order; and whether the override gives the test all threads. M may be
+/// a module inside another one.
 fn serialised() -> Vec<(String, String, bool)> {
     let config = fs::read_to_string(root().join(".config/nextest.toml")).unwrap();
     let config: toml::Table = config.parse().unwrap();
@@ -40,14 +41,15 @@ fn serialised() -> Vec<(String, String, bool)> {
         let package = filter.split("package(").nth(1).and_then(|rest| rest.split(')').next()).expect("a package");
         for rest in filter.split("test(/^").skip(1) {
             let module = rest.split("::/)").next().expect("a module");
-            all.push((package.to_owned(), module.to_owned(), one.get("threads-required").is_some()));
+            let all_threads = one.get("threads-required").is_some_and(|all| all.as_str() == Some("num-test-threads"));
+            all.push((package.to_owned(), module.replace("::", "/"), all_threads));
         }
     }
     assert!(!all.is_empty());
     all
 }
 
-/// The test binary of a package that has a module at its top.
+/// The file of a module of a package's tests.
 fn module_file(package: &str, module: &str) -> Option<PathBuf> {
     let tests = root().join("crates").join(package).join("tests");
     let binaries = fs::read_dir(tests).unwrap().map(|entry| entry.unwrap().path());
@@ -60,16 +62,20 @@ fn nextest_serialises_modules_that_exist_and_gives_the_machine_to_all_that_ask_f
     for (package, module, _) in &serialised {
         assert!(module_file(package, module).is_some(), "package {package} has no tests in a module {module}");
     }
-    let alone: Vec<PathBuf> = serialised
-        .iter()
-        .filter(|(_, _, all_threads)| *all_threads)
-        .filter_map(|(package, module, _)| Some(module_file(package, module)?.with_extension("")))
-        .collect();
+    let module = |(package, module, all_threads): &(String, String, bool)| {
+        Some((module_file(package, module)?.with_extension(""), *all_threads))
+    };
+    let modules: Vec<(PathBuf, bool)> = serialised.iter().filter_map(module).collect();
     let asks = |(path, text): &(PathBuf, String)| text.contains("Live::alone").then(|| path.clone());
     let mut found = 0;
     for path in files(tests()).iter().filter_map(asks).filter(|path| !path.ends_with("parts/testing.rs")) {
-        let of_module = alone.iter().any(|module| path.with_extension("") == *module || path.starts_with(module));
-        assert!(of_module, "{} asks for the machine alone, but not under nextest", path.display());
+        let path_of_module = path.with_extension("");
+        let first = modules.iter().find(|(module, _)| path_of_module.starts_with(module));
+        assert!(
+            first.is_some_and(|(_, all_threads)| *all_threads),
+            "{} asks for the machine alone, but not under nextest",
+            path.display()
+        );
         found += 1;
     }
     assert!(found > 3, "only {found} files ask for the machine alone");
