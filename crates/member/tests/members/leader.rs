@@ -295,6 +295,21 @@ fn supporters_that_are_lost_end_the_leadership_under_immediate_while_the_lease_s
 
 /// The voters of the lease in hand know of the child; those who have heard since that it has ended are free when their
 /// connection closes.
+/// A voter whose connection closed has been free since. Its grant of the open renewal does not count any more.
+#[test]
+fn a_renewal_is_numbered_anew_when_a_voter_was_lost_since() {
+    let mut one = leading(OnClose::Immediate);
+    let first = bid(&one.fire(ReignTimer::Renew)).expect("it renews");
+    assert_eq!(bid(&one.fire(ReignTimer::Renew)), Some(first), "the same one while nothing was lost");
+    one.down(2);
+    one.up(2);
+    let second = bid(&one.fire(ReignTimer::Renew)).expect("it renews");
+    assert!(second.epoch == first.epoch && second.request > first.request, "{first:?} {second:?}");
+    grant(&mut one, &[2], first);
+    one.down(3);
+    assert_eq!(one.machine.leads(), None, "2 has granted nothing since");
+}
+
 #[test]
 fn a_voter_that_heard_of_the_end_of_the_child_does_not_count_when_its_connection_closes() {
     let mut one = leading_with_a_child(OnClose::Immediate);

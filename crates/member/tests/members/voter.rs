@@ -218,6 +218,15 @@ fn a_cluster_is_new_if_no_other_voter_has_ever_granted_anything() {
 }
 
 #[test]
+fn a_cluster_is_new_no_more_when_a_voter_that_knew_of_no_grant_tells_of_one() {
+    let mut one = blank();
+    reply(&mut one, 2, None);
+    reply(&mut one, 2, Some(4));
+    reply(&mut one, 3, None);
+    assert!(one.machine.is_blank(), "3 may have forgotten a later grant");
+}
+
+#[test]
 fn answers_of_another_time_or_of_members_without_a_vote_tell_a_blank_voter_nothing() {
     let (mut one, _) = started(settings(OnClose::WaitLease), None);
     reply(&mut one, 2, Some(4));
@@ -285,6 +294,24 @@ fn the_latest_request_says_whether_the_holder_has_a_child_even_if_requests_overt
     assert!(one.tell(ReignCommand::Closed(holder(2))).is_nothing());
     one.get(2, bid(9, true));
     assert!(!one.tell(ReignCommand::Closed(holder(2))).is_nothing());
+}
+
+#[test]
+fn what_the_requests_of_one_holder_said_of_children_says_nothing_of_the_next_holder() {
+    let bid = |epoch, request, id, no_child| Msg::Bid {
+        epoch: Epoch(epoch),
+        request,
+        holder: holder(id),
+        after: None,
+        no_child,
+        list: list(),
+    };
+    let mut one = settled(OnClose::Immediate);
+    one.get(2, bid(5, 9, 2, true));
+    one.fire(ReignTimer::Promise);
+    // Requests are numbered by each holder.
+    one.get(3, bid(6, 1, 3, false));
+    assert!(one.tell(ReignCommand::Closed(holder(3))).is_nothing(), "its child may outlive it");
 }
 
 #[test]
