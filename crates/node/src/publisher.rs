@@ -28,15 +28,13 @@ pub(crate) struct Publisher {
     sequence: u64,
     /// The announcements of this turn, in order.
     pending: Vec<Announcement>,
-    /// How many of them the watchers were sent.
-    watched: usize,
     pub(crate) watchers: Watchers,
     subscribers: Vec<Box<dyn Subscriber>>,
 }
 
 impl Publisher {
     pub(crate) fn new(member: NodeId, subscribers: Vec<Box<dyn Subscriber>>) -> Self {
-        Publisher { member, sequence: 0, pending: Vec::new(), watched: 0, watchers: Watchers::default(), subscribers }
+        Publisher { member, sequence: 0, pending: Vec::new(), watchers: Watchers::default(), subscribers }
     }
 
     pub(crate) fn publish(&mut self, instance: InstanceId, what: Happened) {
@@ -68,12 +66,11 @@ impl Publisher {
         self.watchers.deadline()
     }
 
-    /// Called before the sockets are flushed.
+    /// Called once for the announcements of a turn, before the sockets are flushed.
     pub(crate) fn tell_watchers(&mut self, net: &mut Net, now: Duration) {
-        for announcement in &self.pending[self.watched..] {
+        for announcement in &self.pending {
             self.watchers.tell(announcement, net, now);
         }
-        self.watched = self.pending.len();
         self.watchers.tell_crowd(net, now);
     }
 
@@ -85,7 +82,6 @@ impl Publisher {
 
     /// Called after the sockets are flushed.
     pub(crate) fn tell_subscribers(&mut self) {
-        self.watched = 0;
         for announcement in self.pending.drain(..) {
             for subscriber in &mut self.subscribers {
                 subscriber.take(&announcement);

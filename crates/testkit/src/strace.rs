@@ -11,6 +11,7 @@ use crate::PATIENCE;
 /// A system call that changes a file or makes a change durable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
+    pub thread: u32,
     pub name: String,
     /// Without the directory; of a rename the old name.
     pub file: String,
@@ -79,12 +80,13 @@ pub fn calls(recorded: &Path, below: &Path) -> Vec<Call> {
 /// `PID name(3</path>, ...) = 0`, or with quotes around the path where a call takes one. Calls of several threads are cut
 /// in two lines; the first has the path.
 fn call(line: &str, below: &str) -> Option<Call> {
-    let (_, call) = line.split_once(' ')?;
+    let (thread, call) = line.split_once(' ')?;
+    let thread = thread.parse().ok()?;
     let (name, arguments) = call.trim_start().split_once('(')?;
     let (_, path) = arguments.split_once(below)?;
     let end = path.find(['>', '"'])?;
     let file = path[..end].trim_start_matches('/').to_owned();
-    Some(Call { name: name.to_owned(), file })
+    Some(Call { thread, name: name.to_owned(), file })
 }
 
 /// The position of the first call of this name on this file, at or after a position.
@@ -100,7 +102,7 @@ mod tests {
     #[test]
     fn calls_are_read_from_their_lines() {
         let found = |line| call(line, "/tmp/d");
-        let is = |name: &str, file: &str| Some(Call { name: name.into(), file: file.into() });
+        let is = |name: &str, file: &str| Some(Call { thread: 12, name: name.into(), file: file.into() });
         assert_eq!(found("12 write(3</tmp/d/state.tmp>, \"x\", 1) = 1"), is("write", "state.tmp"));
         assert_eq!(found("12 fsync(4</tmp/d>)  = 0"), is("fsync", ""));
         assert_eq!(found("12 rename(\"/tmp/d/a\", \"/tmp/d/b\") = 0"), is("rename", "a"));
