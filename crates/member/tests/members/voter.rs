@@ -10,7 +10,7 @@ use member::reign::{Holder, LockPast, Msg, Reign, ReignCommand, ReignEvent, Reig
 use member::{Incarnation, OnClose, Settings};
 
 use crate::bench::{Bench, Wanted};
-use crate::reigns::{LEASE, bid_of, blank, fresh_vote, holder, learner, released, settings, settled, started};
+use crate::reigns::{LEASE, bid, bid_of, blank, fresh_vote, holder, learner, released, settings, settled, started};
 
 fn acks(wanted: &Wanted<Reign>) -> bool {
     wanted.place(|effect| matches!(effect, Effect::Send { message: Msg::Ack { .. }, .. })).is_some()
@@ -67,11 +67,16 @@ fn a_grant_is_on_the_disk_before_it_is_answered_and_its_promise_runs_from_then()
 }
 
 #[test]
-fn a_bidder_speaks_for_itself_only() {
+fn a_member_speaks_for_itself_only() {
     let mut one = settled(OnClose::WaitLease);
+    let probe = Msg::Probe { request: 1, holder: holder(2), after: None, list: list() };
+    assert!(one.get(3, probe.clone()).is_nothing() && !one.get(2, probe).is_nothing());
     assert!(one.get(3, bid_of(2, 5, 1)).is_nothing());
     let mut one = promised();
-    assert!(one.get(3, Msg::Release(released(2, 5))).is_nothing());
+    for message in [Msg::Release, Msg::Handover, Msg::Abandon] {
+        assert!(one.get(3, message(released(2, 5))).is_nothing());
+    }
+    assert!(bid(&one.get(2, Msg::Handover(released(2, 5)))).is_some());
 }
 
 #[test]
