@@ -10,6 +10,7 @@ use algorithms::{Span, Topology, View};
 use crate::authority::Reach;
 use crate::messages::Context;
 use crate::positions::{FullPos, NodeSet};
+use crate::ring_neighbours;
 use crate::settings::Timing;
 
 /// A follower that may be silent for so many heartbeats is asked with every second one.
@@ -172,36 +173,15 @@ impl FailureDetector {
         of.all(|at| self.is_up(at) && self.peers[at.0].heard)
     }
 
-    /// The nearest connected members on both sides of a ring; in a ring of two the same member twice.
-    fn neighbours(&self) -> (Option<FullPos>, Option<FullPos>) {
-        let (n, FullPos(me)) = (self.peers.len(), self.me);
-        let right = (1..n).map(|hops| FullPos((me + hops) % n)).find(|&at| self.is_up(at));
-        let left = (1..n).map(|hops| FullPos((me + n - hops) % n)).find(|&at| self.is_up(at));
-        (left, right)
-    }
-
-    /// The members to keep a connection to, or to keep dialling. In a mesh all; on a ring the next two that are not
-    /// known dead (the second is the warm link for the death of the first) and the dead members before them.
+    /// The members to keep a connection to, or to keep dialling. In a mesh all.
     pub(crate) fn links(&self, view: &View) -> NodeSet {
-        let (n, FullPos(me)) = (self.peers.len(), self.me);
         if self.links_all {
             return FullPos::all(view).filter(|&at| at != self.me).collect();
         }
         match view.topology() {
             Topology::Mesh => NodeSet::default(),
-            Topology::Graph => view.neighbours(me).iter().map(|&at| FullPos(at as usize)).collect(),
-            Topology::Ring => {
-                let mut alive = 0;
-                let mut links = NodeSet::default();
-                for at in (1..n).map(|hops| FullPos((me + hops) % n)) {
-                    links.insert(at);
-                    alive += usize::from(!self.is_down(at));
-                    if alive == 2 {
-                        break;
-                    }
-                }
-                links
-            }
+            Topology::Graph => view.neighbours(self.me.0).iter().map(|&at| FullPos(at as usize)).collect(),
+            Topology::Ring => ring_neighbours::to_link(self.peers.len(), self.me, |at| self.is_down(at)),
         }
     }
 
@@ -242,7 +222,7 @@ impl FailureDetector {
         match ctx.view.topology() {
             Topology::Mesh => NodeSet::default(),
             Topology::Ring => {
-                let (left, right) = self.neighbours();
+                let (left, right) = ring_neighbours::nearest(self.peers.len(), self.me, |at| self.is_up(at));
                 let links = if self.links_all { NodeSet::default() } else { self.links(ctx.view) };
                 let unknown = links.iter().chain(stuck).filter(|&at| !grace && self.is_unknown(at));
                 left.into_iter().chain(right).chain(unknown).collect()

@@ -25,6 +25,7 @@ mod messages;
 mod positions;
 mod priorities;
 pub mod reign;
+mod ring_neighbours;
 mod rounds;
 mod setbacks;
 mod settings;

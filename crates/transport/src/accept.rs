@@ -25,9 +25,9 @@ use crate::handshake::{
 };
 use crate::handshake_thread;
 use crate::hello::{AcceptorHello, DiallerHello, HEADER_BYTES, Header, HelloError, spoken};
+use crate::key_handshake;
 use crate::keyring::Proof;
 use crate::loglimit::{LogLimit, Topic};
-use crate::noise;
 use crate::secret::BY_CERTIFICATE;
 use crate::seen::Seen;
 use crate::socket;
@@ -231,7 +231,7 @@ async fn secure(mut channel: Channel, context: &Context) -> Result<SecureChannel
             let Some(key) = keys.named(theirs.access, theirs.key_id) else { return other_key(channel) };
             let ours = Header { versions: spoken(), access: theirs.access, key_id: key.id }.to_bytes();
             let (session, answer) =
-                noise::accept(key, &hello[..HEADER_BYTES], message, &ours).map_err(ExchangeError::from)?;
+                key_handshake::accept(key, &hello[..HEADER_BYTES], message, &ours).map_err(ExchangeError::from)?;
             channel.send(&[&ours[..], &answer].concat()).await?;
             let mut channel = channel.secure(session, theirs.access);
             channel.highest = theirs.versions.max;

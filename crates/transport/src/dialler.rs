@@ -15,8 +15,8 @@ use crate::frame::{FLIGHT_MAX_BYTES, FrameError};
 use crate::handshake::{Answer, Refusal, RefuseCode, Reply, Verdict, check_acceptors_holder, check_key_id};
 use crate::handshake_thread;
 use crate::hello::{AcceptorHello, DiallerHello, FIRST, HEADER_BYTES, Header, HelloError, SPOKEN, Versions, spoken};
+use crate::key_handshake::{Dialling, NoiseError};
 use crate::keyring::Proof;
-use crate::noise::{Dialling, NoiseError};
 use crate::secret::{BY_CERTIFICATE, Keys};
 use crate::tls;
 

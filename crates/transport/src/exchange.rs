@@ -14,8 +14,8 @@ use crate::certificate::Holder;
 use crate::codec::{self, CodecError};
 use crate::frame::{self, FLIGHT_MAX_BYTES, FrameError, HANDSHAKE_FRAME_MAX_BYTES};
 use crate::hello::HelloError;
+use crate::key_handshake::NoiseError;
 use crate::kind::Kind;
-use crate::noise::NoiseError;
 use crate::secure::Session;
 
 /// Bytes per read; no more are reserved before the far side has authenticated.

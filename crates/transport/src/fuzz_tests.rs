@@ -15,8 +15,8 @@ use crate::dialler::{HandshakeError, read_answer};
 use crate::frame::{self, FRAME_MAX_BYTES, HANDSHAKE_FRAME_MAX_BYTES, PREFIX_BYTES};
 use crate::handshake::{Answer, Facts, Identity, Incarnation, PeerId, Refusal, RefuseCode, Reply, Verdict};
 use crate::hello::{AcceptorHello, DiallerHello, HEADER_BYTES, Header, PeerHello, SPOKEN, Versions};
+use crate::key_handshake::{self, Dialling};
 use crate::keyring::Keyring;
-use crate::noise::{self, Dialling};
 use crate::secret::{Key, Keys, Secret};
 use crate::secure::{Opener, Session, sessions};
 
@@ -109,7 +109,7 @@ impl Honest {
         let header = header(&keys).to_bytes();
         let (_, message) = Dialling::begin(key(&keys), &header).unwrap();
         let first = [&header[..], &message].concat();
-        let (_, message) = noise::accept(key(&keys), &header, &message, &header).unwrap();
+        let (_, message) = key_handshake::accept(key(&keys), &header, &message, &header).unwrap();
         let second = [&header[..], &message].concat();
         let (incarnation, facts) = (Incarnation { counter: 9, nonce: u64::MAX }, acceptor.facts.clone());
         let peer = PeerHello { id: 3, to: 1, incarnation, attempt: 300, facts: facts.clone() };
@@ -148,7 +148,7 @@ fn first(honest: &Honest, dice: &mut Dice) -> bool {
     let Ok((header, message)) = Header::from_bytes(&bytes) else { return false };
     assert_eq!(bytes[..HEADER_BYTES], header.to_bytes());
     let key = honest.keys.of(header.access).unwrap();
-    let accepted = noise::accept(key, &bytes[..HEADER_BYTES], message, &[]).is_ok();
+    let accepted = key_handshake::accept(key, &bytes[..HEADER_BYTES], message, &[]).is_ok();
     assert!(!accepted || bytes == honest.first, "a changed first message was authenticated");
     true
 }

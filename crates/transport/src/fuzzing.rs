@@ -10,7 +10,7 @@ use crate::dialler::read_answer;
 use crate::frame::{self, FRAME_MAX_BYTES, HANDSHAKE_FRAME_MAX_BYTES};
 use crate::handshake::{Answer, Reply, Verdict};
 use crate::hello::{DiallerHello, Header, SPOKEN};
-use crate::noise::{self, Dialling};
+use crate::key_handshake::{self, Dialling};
 use crate::secret::{Keys, Secret};
 use crate::secure::Opener;
 
@@ -26,7 +26,7 @@ pub fn hello(bytes: &[u8]) {
     if let Ok((header, message)) = Header::from_bytes(bytes) {
         let clear = &bytes[..bytes.len() - message.len()];
         assert!(Header::from_bytes(&header.to_bytes()).is_ok(), "a header that was read can be written");
-        assert!(noise::accept(key, clear, message, b"").is_err(), "bytes without the key made a session");
+        assert!(key_handshake::accept(key, clear, message, b"").is_err(), "bytes without the key made a session");
     }
     let _ = read_answer(bytes, &ours);
     for access in Access::ALL {
@@ -75,7 +75,7 @@ fn honest_stream() -> Option<(Opener, BytesMut)> {
     let keys = Keys::new(Secret::from_bytes(SECRET).ok().as_ref());
     let key = keys.of(Access::Member)?;
     let (dialling, first) = Dialling::begin(key, b"").ok()?;
-    let (acceptor, second) = noise::accept(key, b"", &first, b"").ok()?;
+    let (acceptor, second) = key_handshake::accept(key, b"", &first, b"").ok()?;
     let (mut dialler, _) = dialling.finish(&second).ok()?;
     let mut stream = BytesMut::new();
     for payload in [&b"first"[..], b"", &[7; 300]] {

@@ -1,7 +1,7 @@
 //! The handshake as values and rules, without sockets.
 //!
 //! 1. dialler: its header in clear, and the first message of Noise (see the modules [`hello`](crate::hello) and
-//!    [`noise`](crate::noise));
+//!    [`key_handshake`](crate::key_handshake));
 //! 2. acceptor: its header in clear, and the second message. The acceptor is proven;
 //!    with certificates these two are flights of TLS, and a third flight of the dialler and a frame with both headers
 //!    follow (see the module [`tls`](crate::tls));

@@ -8,7 +8,7 @@
 //! - No byte from the wire is trusted: lengths are checked before anything is reserved, every value is decoded under a
 //!   limit, and nothing here panics on input.
 //! - Nothing is believed before it is proven, and nothing but a header is ever sent in clear: the module `handshake` has
-//!   the steps, `noise` and `tls` what each of them proves, `secure` what a frame looks like.
+//!   the steps, `key_handshake` and `tls` what each of them proves, `secure` what a frame looks like.
 //! - No peer delays another: queues are bounded per connection, reads are bounded per turn, and dials run in their own
 //!   tasks.
 //! - No second connection between two members is ever reported: the module `admit` has the argument.
@@ -34,6 +34,7 @@ pub mod fuzzing;
 mod handshake;
 mod handshake_thread;
 mod hello;
+mod key_handshake;
 mod keyring;
 mod keys;
 mod kind;
@@ -41,7 +42,6 @@ mod link;
 mod list_fact;
 mod loglimit;
 mod net;
-mod noise;
 mod peer;
 mod ready;
 mod resolver;

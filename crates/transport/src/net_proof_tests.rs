@@ -52,7 +52,7 @@ async fn a_dialler_that_only_repeats_a_first_message_learns_and_causes_nothing()
                 let mut channel = Channel::new(TcpStream::connect(net.local_address).await.unwrap());
                 channel.send(&[&header[..], &message].concat()).await.unwrap();
                 let answer = channel.receive().await.unwrap();
-                assert_eq!(answer.len(), 2 * HEADER_BYTES + noise::MESSAGE_BYTES);
+                assert_eq!(answer.len(), 2 * HEADER_BYTES + key_handshake::MESSAGE_BYTES);
                 assert_eq!(answer[..HEADER_BYTES], header);
                 channel.send(&[7; 100]).await.unwrap();
                 assert!(channel.receive().await.is_err(), "closed without a word");
@@ -76,7 +76,7 @@ async fn the_header_of_the_acceptor_is_bound_to_the_session() {
         let key = keys.of(Access::Operator).unwrap();
         let sent = Header { versions: SPOKEN, access: Access::Operator, key_id: NO_KEY };
         let meant = Header { versions: crate::hello::Versions { min: 3, max: 4 }, ..sent };
-        let (_, answer) = noise::accept(key, prologue, message, &meant.to_bytes()).unwrap();
+        let (_, answer) = key_handshake::accept(key, prologue, message, &meant.to_bytes()).unwrap();
         channel.send(&[&sent.to_bytes()[..], &answer].concat()).await.unwrap();
         channel
     };

@@ -17,9 +17,9 @@ use crate::exchange::{Channel, SecureChannel};
 use crate::frame::FRAME_MAX_BYTES;
 use crate::handshake::{Answer, Refusal, RefuseCode, Reply, Verdict};
 use crate::hello::{AcceptorHello, HEADER_BYTES, Header, SPOKEN};
+use crate::key_handshake::{self, Dialling};
 use crate::keyring::Keyring;
 use crate::kind::Kind;
-use crate::noise::{self, Dialling};
 use crate::secret::{Key, Keys, NO_KEY};
 
 #[path = "net_certificate_tests.rs"]
@@ -419,7 +419,8 @@ async fn meet_by_hand(listener: &TcpListener) -> SecureChannel {
     let header = Header { versions: SPOKEN, access: Access::Member, key_id: NO_KEY }.to_bytes();
     let (prologue, message) = hello.split_at(HEADER_BYTES);
     let keys = Keys::new(None);
-    let (session, answer) = noise::accept(keys.of(Access::Member).unwrap(), prologue, message, &header).unwrap();
+    let (session, answer) =
+        key_handshake::accept(keys.of(Access::Member).unwrap(), prologue, message, &header).unwrap();
     channel.send(&[&header[..], &answer].concat()).await.unwrap();
     let mut channel = channel.secure(session, Access::Member);
     DiallerHello::from_bytes(&channel.receive_bytes().await.unwrap(), Access::Member).unwrap();

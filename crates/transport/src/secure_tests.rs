@@ -1,5 +1,5 @@
 use super::*;
-use crate::noise::{self, Dialling};
+use crate::key_handshake::{self, Dialling};
 use crate::secret::{Keys, Secret};
 use types::Access;
 
@@ -8,7 +8,7 @@ pub(crate) fn sessions() -> (Session, Session) {
     let keys = Keys::new(Some(&Secret::from_bytes(b"0123456789abcdef").unwrap()));
     let key = keys.of(Access::Member).unwrap();
     let (dialling, first) = Dialling::begin(key, b"prologue").unwrap();
-    let (acceptor, second) = noise::accept(key, b"prologue", &first, b"payload").unwrap();
+    let (acceptor, second) = key_handshake::accept(key, b"prologue", &first, b"payload").unwrap();
     let (dialler, payload) = dialling.finish(&second).unwrap();
     assert_eq!(payload, b"payload");
     (dialler, acceptor)
@@ -143,20 +143,20 @@ fn a_handshake_needs_the_same_key_and_prologue_and_unchanged_messages() {
         Keys::new(None).of(Access::Member),
     ] {
         let (_, first) = Dialling::begin(wrong.unwrap(), b"prologue").unwrap();
-        assert!(noise::accept(key, b"prologue", &first, b"").is_err());
+        assert!(key_handshake::accept(key, b"prologue", &first, b"").is_err());
     }
     let (_, first) = Dialling::begin(key, b"prologue").unwrap();
-    assert!(noise::accept(key, b"prologuf", &first, b"").is_err());
+    assert!(key_handshake::accept(key, b"prologuf", &first, b"").is_err());
     for at in 0..first.len() {
         let mut changed = first;
         changed[at] ^= 1;
-        assert!(noise::accept(key, b"prologue", &changed, b"").is_err(), "byte {at}");
-        assert!(noise::accept(key, b"prologue", &first[..at], b"").is_err(), "cut at {at}");
+        assert!(key_handshake::accept(key, b"prologue", &changed, b"").is_err(), "byte {at}");
+        assert!(key_handshake::accept(key, b"prologue", &first[..at], b"").is_err(), "cut at {at}");
     }
-    assert!(noise::accept(key, b"prologue", &[&first[..], b"x"].concat(), b"").is_err());
-    for at in 0..noise::MESSAGE_BYTES + 7 {
+    assert!(key_handshake::accept(key, b"prologue", &[&first[..], b"x"].concat(), b"").is_err());
+    for at in 0..key_handshake::MESSAGE_BYTES + 7 {
         let (dialling, first) = Dialling::begin(key, b"prologue").unwrap();
-        let (_, mut second) = noise::accept(key, b"prologue", &first, b"payload").unwrap();
+        let (_, mut second) = key_handshake::accept(key, b"prologue", &first, b"payload").unwrap();
         second[at] ^= 1;
         assert!(dialling.finish(&second).is_err(), "byte {at}");
     }
@@ -165,8 +165,8 @@ fn a_handshake_needs_the_same_key_and_prologue_and_unchanged_messages() {
     assert!(dialling.finish(&first).is_err());
     // A replayed first message gives another session each time, and its dialler can open neither.
     let (dialling, first) = Dialling::begin(key, b"prologue").unwrap();
-    let (mut one, second) = noise::accept(key, b"prologue", &first, b"").unwrap();
-    let (mut again, _) = noise::accept(key, b"prologue", &first, b"").unwrap();
+    let (mut one, second) = key_handshake::accept(key, b"prologue", &first, b"").unwrap();
+    let (mut again, _) = key_handshake::accept(key, b"prologue", &first, b"").unwrap();
     let (mut dialler, _) = dialling.finish(&second).unwrap();
     let wire = seal(&mut dialler, b"hello");
     assert!(is_forged(&open(&mut again, &wire)) && open(&mut one, &wire).unwrap().is_some());
