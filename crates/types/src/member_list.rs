@@ -6,8 +6,8 @@ use std::hash::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::id::{Epoch, NodeId, Uid};
 use crate::name::parsed_names;
+use crate::{Epoch, NodeId, Uid};
 
 /// What a member may do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
