@@ -80,7 +80,7 @@ pub use types::{
 pub use verdict::{Electorate, NoLeader, Verdict, View, find_leader};
 pub use watch::{Watch, Watched};
 pub use wire::{
-    Call, CallId, FailCode, HolderStatus, LockPage, LockStatus, Maintenance, MemberStatus, PeerStatus, PriorityBy,
-    Reply, Request, Response,
+    Call, CallId, FailCode, HolderStatus, LOCK_NAMES_MAX, LockPage, LockStatus, Maintenance, MemberStatus, PeerStatus,
+    PriorityBy, Reply, Request, Response,
 };
 pub use workload::{Amount, Workload, WorkloadError};

@@ -220,8 +220,8 @@ pub struct LockPage {
     pub more: bool,
 }
 
-/// No config may allow more names.
-const LOCKS_MAX: usize = 1_000_000;
+/// No config may allow more names of locks.
+pub const LOCK_NAMES_MAX: u32 = 1_000_000;
 
 impl LockPage {
     /// Appends the page that the member sent next. False if it goes back, or makes these more locks than any member has: asking that
@@ -232,7 +232,7 @@ impl LockPage {
         self.epoch = page.epoch;
         self.more = page.more && !page.locks.is_empty();
         self.locks.append(&mut page.locks);
-        goes_on && self.locks.len() <= LOCKS_MAX
+        goes_on && self.locks.len() <= LOCK_NAMES_MAX as usize
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use client::LOCK_NAMES_MAX;
 use locks::catalog::{self, Row};
 use locks::service::{Limits, LockSettings};
 use member::{OnClose, Safety};
@@ -16,7 +17,6 @@ const TTL_MIN: Duration = Duration::from_millis(100);
 const MAX_TTL_MAX: Duration = Duration::from_hours(1);
 const SESSIONS_MAX: u32 = 100_000;
 const WAITERS_MAX: u32 = 100_000;
-const NAMES_MAX: u32 = 1_000_000;
 /// Subtracted from every right to act, for the time between a look at the clock and the act.
 const MARGIN: Duration = Duration::from_millis(5);
 /// A grant costs one message to one voter of three, and its answer, instead of two and two. Where that voter does not answer
@@ -75,7 +75,7 @@ pub(super) fn draft(reader: &mut Reader<'_>, section: &Section<'_>) -> LocksDraf
         max_ttl: reader.duration(section, "max_ttl"),
         max_sessions: reader.integer(section, "max_sessions", 1, SESSIONS_MAX),
         max_waiters: reader.integer(section, "max_waiters", 1, WAITERS_MAX),
-        max_names: reader.integer(section, "max_names", 1, NAMES_MAX),
+        max_names: reader.integer(section, "max_names", 1, LOCK_NAMES_MAX),
     }
 }
 
